@@ -1,0 +1,72 @@
+//! A stream as it was created, and as DataFusion sees it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result as DfResult, not_impl_err};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::checkpoint::SourceLog;
+use crate::error::{Error, Result};
+use crate::parser::WatermarkDef;
+use crate::source::Source;
+
+/// A column of a stream.
+#[derive(Debug, Clone)]
+pub struct StreamColumn {
+    pub name: String,
+    pub data_type: DataType,
+    pub nullable: bool,
+    /// `None`: given by the source under the same name. Otherwise computed from source columns and earlier ones.
+    pub computed: Option<Expr>,
+}
+
+/// A stream in the catalog.
+#[derive(Debug)]
+pub struct StreamDef {
+    pub name: String,
+    /// All columns in declared order: what the stream looks like in SQL.
+    pub columns: Vec<StreamColumn>,
+    /// The same as an arrow schema.
+    pub schema: SchemaRef,
+    /// What the source gives: fields of the record, then METADATA columns.
+    pub source_schema: SchemaRef,
+    pub watermark: Option<WatermarkDef>,
+    /// The CREATE STREAM text that makes it again.
+    pub sql: String,
+    // the connector, its options and format follow
+}
+
+#[allow(unused_variables)]
+impl StreamDef {
+    /// Opens the stream's source for one query, or for one bounded read.
+    pub fn open(&self, log: SourceLog) -> Result<Box<dyn Source>> {
+        Err(Error::not_yet("sources"))
+    }
+}
+
+/// A stream as a table of DataFusion's: what the planner finds in a plan, and replaces. It can't be scanned itself.
+#[derive(Debug)]
+pub struct StreamTable(pub Arc<StreamDef>);
+
+#[async_trait]
+impl TableProvider for StreamTable {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema.clone()
+    }
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        not_impl_err!("stream {} was not replaced by the planner", self.0.name)
+    }
+}

@@ -1,0 +1,55 @@
+//! The files of a checkpoint or of a manifest: written whole or not at all, and never over each other.
+
+use std::fmt::Debug;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+
+/// A place that keeps files. Paths are relative, with `/`.
+pub trait Store: Debug + Send + Sync {
+    /// Creates `path` with what `write` writes, whole or not at all and durably, together with its directories.
+    ///
+    /// # Errors
+    /// Conflict when the file is there already; Io (a full disk, a failing `write`).
+    fn put_new(&self, path: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()>;
+    /// The file's bytes; `None` when it isn't there.
+    fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
+    /// Names of files and folders in a folder, sorted, without temporary ones; empty when it isn't there.
+    fn list(&self, folder: &str) -> Result<Vec<String>>;
+    /// Removes a file; one that isn't there is no error.
+    fn delete(&self, path: &str) -> Result<()>;
+    /// The path as a user knows it.
+    fn describe(&self, path: &str) -> String;
+}
+
+/// A local directory.
+#[derive(Debug)]
+pub struct LocalStore {
+    root: PathBuf,
+}
+
+impl LocalStore {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        LocalStore { root: root.into() }
+    }
+}
+
+#[allow(unused_variables)]
+impl Store for LocalStore {
+    fn put_new(&self, path: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        Err(Error::not_yet("checkpoints"))
+    }
+    fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+    fn list(&self, folder: &str) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    fn delete(&self, path: &str) -> Result<()> {
+        Ok(())
+    }
+    fn describe(&self, path: &str) -> String {
+        self.root.join(path).display().to_string()
+    }
+}

@@ -1,0 +1,1 @@
+//! Keys as bytes.

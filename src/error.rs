@@ -1,0 +1,198 @@
+//! One error enum for the whole program, cut by who must act.
+//!
+//! Every message says what is wrong and where: the place in the SQL ([`Span`]), or the source, file, line or
+//! offset of the data; and what to do about it (`help`). Nothing here prints: the shell renders.
+
+use std::fmt;
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A place in SQL text, counted from 1 in the input (file, `-c` argument or edited buffer) it was read from.
+/// A column counts characters, not bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Location {
+    pub line: u64,
+    pub column: u64,
+}
+
+/// From the first character of something in the SQL to just behind its last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Span {
+    pub start: Location,
+    pub end: Location,
+}
+
+/// Everything that can go wrong, by who must act.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The user's statement, option or argument is wrong. `help` is the clause or name that would be right.
+    #[error("{message}")]
+    InvalidInput { message: String, span: Option<Span>, help: Option<String> },
+    /// What was asked for is understood and refused. `help` is the way out.
+    #[error("{message}")]
+    Unsupported { message: String, span: Option<Span>, help: Option<String> },
+    /// A record of a source can't be read as the stream's columns.
+    #[error("{0}")]
+    BadRecord(Box<BadRecord>),
+    /// A file of ours (checkpoint, manifest) is damaged, foreign or missing.
+    #[error("{path}: {message}")]
+    Corrupt { path: String, message: String },
+    /// Somebody else holds, or has changed, what this run needs.
+    #[error("{message}")]
+    Conflict { message: String },
+    /// The outside world failed. `transient`: worth another try.
+    #[error("{context}: {message}")]
+    Io { context: String, message: String, kind: std::io::ErrorKind, transient: bool },
+    /// A running query failed: which, in which batch, at which node, and why.
+    #[error("query {query} failed in batch {batch}{}: {cause}", .node.as_ref().map(|n| format!(", {n}")).unwrap_or_default())]
+    QueryFailed { query: String, batch: u64, node: Option<String>, cause: Box<Error> },
+    /// The computation itself failed on the data: overflow, bad cast, division by zero.
+    #[error("{message}")]
+    Execution { message: String },
+    /// The user or a deadline ended it. Not a fault.
+    #[error("{message}")]
+    Cancelled { message: String },
+    /// A defect of Levada.
+    #[error("internal error: {message} (this is a defect of Levada; please report it)")]
+    Internal { message: String },
+}
+
+/// A record that can't be read, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRecord {
+    /// The stream's name.
+    pub source: String,
+    /// The file, where there is one.
+    pub path: Option<String>,
+    /// Counted from 1.
+    pub line: Option<u64>,
+    /// What is wrong: the column, what it wants and what it found.
+    pub reason: String,
+    /// The record's text, shortened.
+    pub text: String,
+}
+
+impl fmt::Display for BadRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bad record in stream {}", self.source)?;
+        if let Some(path) = &self.path {
+            write!(f, ", {path}")?;
+        }
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}: {}", self.reason, self.text)
+    }
+}
+
+impl Error {
+    /// A wrong statement, option or argument, without a place.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Error::InvalidInput { message: message.into(), span: None, help: None }
+    }
+
+    /// A wrong statement at a place in its SQL.
+    pub fn invalid_at(span: Span, message: impl Into<String>) -> Self {
+        Error::InvalidInput { message: message.into(), span: Some(span), help: None }
+    }
+
+    /// A refusal. The message names the rule; add the way out by [`Error::help`].
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Error::Unsupported { message: message.into(), span: None, help: None }
+    }
+
+    /// What the language has room for and this build does not run: "not supported yet: …".
+    pub fn not_yet(what: impl fmt::Display) -> Self {
+        Error::unsupported(format!("not supported yet: {what}"))
+    }
+
+    /// A damaged, foreign or missing file of ours.
+    pub fn corrupt(path: impl fmt::Display, message: impl Into<String>) -> Self {
+        Error::Corrupt { path: path.to_string(), message: message.into() }
+    }
+
+    /// Another process or query is in the way.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Error::Conflict { message: message.into() }
+    }
+
+    /// A failed operation of the operating system; `context` names the operation and its path.
+    pub fn io(context: impl fmt::Display, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::*;
+        let transient =
+            matches!(error.kind(), Interrupted | TimedOut | WouldBlock | ResourceBusy | StaleNetworkFileHandle);
+        Error::Io { context: context.to_string(), message: error.to_string(), kind: error.kind(), transient }
+    }
+
+    /// A state that can't be, unless Levada is wrong.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Error::Internal { message: message.into() }
+    }
+
+    /// Puts the place into an error that has none yet.
+    pub fn at(mut self, place: Option<Span>) -> Self {
+        if let Error::InvalidInput { span, .. } | Error::Unsupported { span, .. } = &mut self {
+            *span = span.or(place);
+        }
+        self
+    }
+
+    /// Adds what to do about it.
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        if let Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } = &mut self {
+            *help = Some(text.into());
+        }
+        self
+    }
+
+    /// The place in the SQL, where one is known.
+    pub fn span(&self) -> Option<Span> {
+        match self {
+            Error::InvalidInput { span, .. } | Error::Unsupported { span, .. } => *span,
+            Error::QueryFailed { cause, .. } => cause.span(),
+            _ => None,
+        }
+    }
+
+    /// What to do about it, where something is known.
+    pub fn help_text(&self) -> Option<&str> {
+        match self {
+            Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } => help.as_deref(),
+            Error::QueryFailed { cause, .. } => cause.help_text(),
+            _ => None,
+        }
+    }
+
+    /// The stable code that the shell shows: a letter for who must act, four digits.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::InvalidInput { .. } => "E0100",
+            Error::Unsupported { .. } => "E0200",
+            Error::BadRecord(_) => "E0300",
+            Error::Corrupt { .. } => "E0400",
+            Error::Conflict { .. } => "E0500",
+            Error::Io { .. } => "E0600",
+            Error::QueryFailed { cause, .. } => cause.code(),
+            Error::Execution { .. } => "E0700",
+            Error::Cancelled { .. } => "E0800",
+            Error::Internal { .. } => "E0900",
+        }
+    }
+
+    /// Whether another try of the same read or write may go through.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Io { transient: true, .. })
+    }
+}
+
+/// `did you mean "…"?`, when one of the known names is close to what was written.
+pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let written = written.to_lowercase();
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&written, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len().max(written.len()) / 4)
+        .min_by_key(|(distance, name)| (*distance, *name))
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,100 @@
+//! The engine: runs a query in micro-batches, and its handle.
+
+mod streaming_query;
+
+pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::parser::{OutputMode, Trigger};
+use crate::sink::{Sink, SinkContext};
+
+/// What every query of a session shares.
+#[derive(Clone)]
+pub struct Engine {
+    pub runtime: tokio::runtime::Handle,
+    pub clock: Clock,
+    /// Functions, tables and settings of DataFusion that fragments are planned with.
+    pub state: SessionState,
+    /// Receives one line when something happens to a query that its user should see.
+    pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A query to be started.
+pub struct QuerySpec {
+    pub name: String,
+    /// Canonical SQL of the SELECT, as compared at a restart.
+    pub sql: String,
+    /// From [`crate::planner::plan_query`].
+    pub plan: LogicalPlan,
+    pub mode: OutputMode,
+    pub trigger: Trigger,
+    /// `STOP AFTER n BATCHES`
+    pub stop_after: Option<u64>,
+    /// `None`: a temporary one, removed at the end.
+    pub checkpoint: Option<String>,
+    pub settings: QuerySettings,
+    /// What the target can take: a target that cannot take deletes refuses a query that retracts; one that wants
+    /// every change of its table as signed rows (`TABLE t`) makes the query retract.
+    pub target: TargetTraits,
+    /// Makes the sink once the schema and ids are known.
+    pub open_sink: Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>,
+}
+
+/// What a target can take.
+#[derive(Debug, Clone)]
+pub struct TargetTraits {
+    /// As shown in refusals: `sink out (file)`.
+    pub name: String,
+    /// Takes rows back.
+    pub deletes: bool,
+    /// Wants -old +new for each change, not only the new row (`TABLE t`).
+    pub signed: bool,
+    /// Rows are shown to a person or a test: send them in key order.
+    pub ordered: bool,
+    /// Modes the target takes.
+    pub modes: &'static [OutputMode],
+}
+
+/// `START QUERY … WITH (…)` and the session's settings that a query takes.
+#[derive(Debug, Clone)]
+pub struct QuerySettings {
+    pub min_batches_to_retain: u64,
+    pub recent_progress: usize,
+    /// A batch reads about this many bytes at the most where its sources set no limit.
+    pub max_batch_bytes: u64,
+    /// Partitions of fragments and of state.
+    pub partitions: usize,
+    pub no_data_batches: bool,
+    /// `static_replay = 'latest'`: a replayed batch takes a changed static side as it is.
+    pub static_replay_latest: bool,
+    /// `multiple_watermark_policy = 'max'`.
+    pub watermark_policy_max: bool,
+}
+
+impl Default for QuerySettings {
+    fn default() -> Self {
+        QuerySettings {
+            min_batches_to_retain: 100,
+            recent_progress: 100,
+            max_batch_bytes: 256 << 20,
+            partitions: std::thread::available_parallelism().map_or(2, usize::from),
+            no_data_batches: true,
+            static_replay_latest: false,
+            watermark_policy_max: false,
+        }
+    }
+}
+
+/// Starts a query on a thread of its own. Answers once the first fragment is planned and the checkpoint is open.
+///
+/// # Errors
+/// A refusal of the mode table, a checkpoint that is damaged, in use, or of another query, a sink that can't be opened.
+pub fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
+    streaming_query::start(engine, spec)
+}

@@ -1,0 +1,20 @@
+//! Levada: a SQL-first streaming database shell.
+pub mod catalog;
+pub mod checkpoint;
+pub mod clock;
+pub mod delta;
+pub mod display;
+pub mod error;
+pub mod execution;
+pub mod format;
+pub mod incremental;
+pub mod operator;
+pub mod options;
+pub mod parser;
+pub mod planner;
+pub mod regress;
+pub mod session;
+pub mod shell;
+pub mod sink;
+pub mod source;
+pub mod state;

@@ -1,0 +1,135 @@
+//! Where rows come from: the trait [`Source`], one file a connector.
+//!
+//! A source promises replay: the same range of offsets gives the same rows in the same order, also in another
+//! process after a crash. One that can't promise it says so ([`Source::replayable`]). A source knows nothing of
+//! watermarks, triggers or queries.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::Expr;
+
+use crate::error::Result;
+
+/// How far a source has been read. JSON, so that it can be logged and shown as it is; only the source that made
+/// it knows what it means.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Offset(pub serde_json::Value);
+
+/// The rows behind `start` up to and including `end`. `start` is `None` at the very beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OffsetRange {
+    pub start: Option<Offset>,
+    pub end: Offset,
+}
+
+/// What bounds the next batch, beside the source's own options (`max_files_per_trigger` …).
+#[derive(Debug, Clone, Default)]
+pub struct ReadLimit {
+    /// ONCE: everything there is, whatever the options say.
+    pub unlimited: bool,
+    /// AVAILABLE NOW: never past this offset.
+    pub until: Option<Offset>,
+    /// A batch of about this many bytes at the most, where the options set no other limit.
+    pub max_bytes: Option<u64>,
+}
+
+/// What a reader wants of a range.
+#[derive(Debug, Clone)]
+pub struct Pushdown {
+    /// Indices into [`Source::schema`], in the order wanted.
+    pub columns: Vec<usize>,
+    /// Filters over the source's columns that the reader will apply again: a source may use them to skip rows,
+    /// or ignore them.
+    pub filters: Vec<Expr>,
+    /// How many streams to hand out, at the most; 1 where the order of rows matters.
+    pub partitions: usize,
+}
+
+impl Pushdown {
+    /// The columns' part of a source's schema.
+    ///
+    /// # Errors
+    /// An index past the schema's end: a defect of the caller.
+    pub fn project(&self, schema: &SchemaRef) -> Result<SchemaRef> {
+        let projected = schema.project(&self.columns);
+        Ok(Arc::new(projected.map_err(|e| crate::error::Error::internal(e.to_string()))?))
+    }
+}
+
+/// The rows of one range, ready to be pulled: 1 to [`Pushdown::partitions`] streams. With one stream the rows come
+/// in the source's order.
+pub struct SourceRead {
+    pub streams: Vec<SendableRecordBatchStream>,
+    /// Counts what `on_error` skipped, while the streams are pulled.
+    pub bad_records: Arc<BadRecords>,
+}
+
+/// How much a range holds, as far as it is known without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RangeSize {
+    pub rows: Option<u64>,
+    pub bytes: Option<u64>,
+}
+
+/// One input of a query.
+pub trait Source: Send + Sync {
+    /// The columns that [`Source::read`] gives: fields of the record, then METADATA columns.
+    fn schema(&self) -> SchemaRef;
+
+    /// As shown in progress documents, such as `FileStreamSource[data/*.json]`.
+    fn description(&self) -> String;
+
+    /// Whether the same range can be read again in another process.
+    fn replayable(&self) -> bool {
+        true
+    }
+
+    /// How far the next batch may go: `None` when there is nothing behind `after`. AVAILABLE NOW asks once without
+    /// `until` but with `unlimited`, and passes the answer as `until` from then on.
+    ///
+    /// # Errors
+    /// A transient error is retried by the engine; any other fails the query.
+    fn latest_offset(&mut self, after: Option<&Offset>, limit: &ReadLimit) -> Result<Option<Offset>>;
+
+    /// How much `range` holds.
+    fn size(&self, range: &OffsetRange) -> RangeSize;
+
+    /// The rows of `range`. The same range always gives the same rows, also in another process.
+    fn read(&self, range: &OffsetRange, wanted: &Pushdown) -> Result<SourceRead>;
+
+    /// Nothing up to `end` will be asked for again. May be called twice.
+    fn commit(&mut self, end: &Offset) -> Result<()>;
+}
+
+/// Records that `on_error` let pass, counted, and the first of them kept.
+#[derive(Debug, Default)]
+pub struct BadRecords {
+    inner: std::sync::Mutex<(u64, Vec<crate::error::BadRecord>)>,
+}
+
+impl BadRecords {
+    /// How many samples are kept.
+    pub const SAMPLE: usize = 100;
+
+    /// Counts one.
+    pub fn push(&self, record: crate::error::BadRecord) {
+        let mut inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        inner.0 += 1;
+        if inner.1.len() < Self::SAMPLE {
+            inner.1.push(record);
+        }
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    /// The first [`Self::SAMPLE`] of them.
+    pub fn sample(&self) -> Vec<crate::error::BadRecord> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1.clone()
+    }
+}
