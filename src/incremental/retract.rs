@@ -4,7 +4,7 @@
 //! projections, static joins) with two hidden columns: the key's number in the batch and the weight. Behind it, what is
 //! equal cancels; what is left is an insert, an update or a delete.
 
-use arrow::array::{Array, ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, SchemaRef, UInt32Type};
 use datafusion::common::Column;
