@@ -14,12 +14,7 @@ use super::Format;
 ///
 /// # Errors
 /// Whatever `out` says, or a column whose type the format has no text for.
-pub fn write_rows(
-    out: &mut dyn Write,
-    format: Format,
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-) -> io::Result<()> {
+pub fn write_rows(out: &mut dyn Write, format: Format, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<()> {
     match format {
         Format::Table => write_table(out, batches, schema, ASCII),
         Format::Markdown => write_table(out, batches, schema, MARKDOWN),
