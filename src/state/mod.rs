@@ -9,3 +9,6 @@ pub mod file;
 pub mod schema;
 /// Which files make up a version, and which are no longer needed.
 pub mod versions;
+
+#[cfg(test)]
+mod damage;
