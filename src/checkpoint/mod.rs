@@ -5,6 +5,8 @@
 
 /// That a batch is done.
 mod commit_log;
+#[cfg(test)]
+mod damage;
 /// The checkpoint as a whole, opened under its lease.
 mod directory;
 /// A store that fails where a test wants it to.

@@ -125,7 +125,7 @@ mod tests {
         let schema = schema();
         let types: Vec<_> = schema.keys.iter().chain(&schema.values).map(|f| f.data_type.as_str()).collect();
         assert_eq!(types, ["Utf8", "Timestamp(µs, \"UTC\")", "Int64", "Decimal128(38, 4)", "List(Utf8)"]);
-        assert_eq!(schema.fingerprint().unwrap(), "00000000");
+        assert_eq!(schema.fingerprint().unwrap(), "8f175f73");
     }
 
     #[test]
