@@ -129,6 +129,16 @@ mod tests {
     }
 
     #[test]
+    fn it_is_as_documented() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        write_schema(&store, "a", &schema()).unwrap();
+        let text = String::from_utf8(store.get("a/schema").unwrap().unwrap()).unwrap();
+        let page = include_str!("../../docs/checkpoint.md");
+        assert!(page.contains(&format!("```text\n{text}```")), "docs/checkpoint.md does not show:\n{text}");
+    }
+
+    #[test]
     fn it_comes_back_and_every_damage_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::new(dir.path());
