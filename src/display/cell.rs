@@ -133,12 +133,7 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    fn write_list(
-        &self,
-        (start, end): (usize, usize),
-        values: &Cell<'_>,
-        out: &mut String,
-    ) -> Result<(), ArrowError> {
+    fn write_list(&self, (start, end): (usize, usize), values: &Cell<'_>, out: &mut String) -> Result<(), ArrowError> {
         out.push('[');
         for at in start..end {
             self.separate(at - start, out);

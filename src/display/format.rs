@@ -46,15 +46,8 @@ const SPELLINGS: [(&str, Format); 16] = [
 
 impl Format {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Format; 7] = [
-        Format::Table,
-        Format::Csv,
-        Format::Tsv,
-        Format::Json,
-        Format::JsonLines,
-        Format::Markdown,
-        Format::Vertical,
-    ];
+    pub const ALL: [Format; 7] =
+        [Format::Table, Format::Csv, Format::Tsv, Format::Json, Format::JsonLines, Format::Markdown, Format::Vertical];
 
     /// The name that `--format` takes.
     pub fn name(self) -> &'static str {

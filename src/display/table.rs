@@ -78,11 +78,7 @@ fn measure(grid: Grid, batches: &[RecordBatch], schema: &SchemaRef) -> io::Resul
 }
 
 /// Hands over the texts of each row.
-fn each_row(
-    grid: Grid,
-    batch: &RecordBatch,
-    mut take: impl FnMut(&[String]) -> io::Result<()>,
-) -> io::Result<()> {
+fn each_row(grid: Grid, batch: &RecordBatch, mut take: impl FnMut(&[String]) -> io::Result<()>) -> io::Result<()> {
     let plain = plain_columns(batch).map_err(invalid)?;
     let cells = cells(&plain, Dialect::People).map_err(invalid)?;
     let mut row = vec![String::new(); cells.len()];

@@ -16,12 +16,7 @@ use super::vertical::VerticalWriter;
 ///
 /// # Errors
 /// What `out` answers; `InvalidData` for a value that has no text, such as a time of day of 25 hours.
-pub fn write_rows(
-    out: &mut dyn Write,
-    format: Format,
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-) -> io::Result<()> {
+pub fn write_rows(out: &mut dyn Write, format: Format, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<()> {
     let mut writer = RowWriter::new(format, schema);
     for batch in batches {
         writer.write(out, batch)?;
