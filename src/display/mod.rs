@@ -13,6 +13,8 @@ mod error;
 mod format;
 mod json;
 mod table;
+#[cfg(test)]
+mod tests;
 mod time;
 mod vertical;
 mod visible;

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_command_inside_a_statement_leaves_the_statement_alone() {
-        assert_eq!(items("SELECT 1,\n\\x é on\n2;"), ["2:1 command \\x é on", "1:1 SELECT 1,\n          \n2"]);
+        assert_eq!(items("SELECT 1,\n\\x é on\n2;"), ["2:1 command \\x é on", "1:1 SELECT 1,\n        \n2"]);
     }
 
     #[test]
