@@ -2,7 +2,9 @@
 
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
 
+pub use crate::catalog::diagnose;
 use crate::error::{Error, Result};
 use crate::parser::QueryText;
 
@@ -14,6 +16,9 @@ use crate::parser::QueryText;
 pub async fn plan_query(_state: &SessionState, _query: &QueryText) -> Result<LogicalPlan> {
     Err(Error::not_yet("queries"))
 }
+
+/// Adds our functions and table functions to a session.
+pub fn register(_context: &SessionContext) {}
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
 pub fn bounded(_plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -4,6 +4,8 @@
 //! process after a crash. One that can't promise it says so ([`Source::replayable`]). A source knows nothing of
 //! watermarks, triggers or queries.
 
+pub mod memory;
+
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
