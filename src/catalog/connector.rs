@@ -10,8 +10,8 @@ use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
 use crate::sink::{SharedOutput, Sink, SinkContext};
-use crate::source::memory::{self, MemorySource, MemoryStream};
 use crate::source::Source;
+use crate::source::memory::{self, MemorySource, MemoryStream};
 
 /// Where a stream's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,12 @@ impl SourceConnector {
         let known = Self::ALL.iter().find(|c| c.name() == name);
         let Some(connector) = known.copied() else {
             let is_sink = SinkConnector::ALL.iter().any(|c| c.name() == name) || SINKS_NOT_YET.contains(&name.as_str());
-            return Err(unknown(&entry, Self::ALL.iter().map(|c| c.name()), SOURCES_NOT_YET, is_sink.then_some("sink")));
+            return Err(unknown(
+                &entry,
+                Self::ALL.iter().map(|c| c.name()),
+                SOURCES_NOT_YET,
+                is_sink.then_some("sink"),
+            ));
         };
         refuse_avro(options)?;
         options.check(&format!("connector '{}'", connector.name()), connector.options()?)?;
@@ -91,8 +96,9 @@ impl SourceConnector {
     /// A connector that can't know, or a place without data.
     pub fn infer(self, name: &str, _options: &Options) -> Result<SchemaRef> {
         match self {
-            SourceConnector::Memory => Err(Error::invalid(format!("stream {name} needs a column list"))
-                .help("CREATE STREAM name (column type, …): only data can show a schema, and a memory stream has none")),
+            SourceConnector::Memory => Err(Error::invalid(format!("stream {name} needs a column list")).help(
+                "CREATE STREAM name (column type, …): only data can show a schema, and a memory stream has none",
+            )),
             other => Err(Error::not_yet(format!("connector '{}'", other.name()))),
         }
     }
@@ -134,7 +140,8 @@ impl SinkConnector {
                 .help("START QUERY q INTO TABLE t AS … keeps a result in memory"));
         }
         let Some(connector) = Self::ALL.iter().find(|c| c.name() == name).copied() else {
-            let is_source = SourceConnector::ALL.iter().any(|c| c.name() == name) || SOURCES_NOT_YET.contains(&name.as_str());
+            let is_source =
+                SourceConnector::ALL.iter().any(|c| c.name() == name) || SOURCES_NOT_YET.contains(&name.as_str());
             return Err(unknown(&entry, names, SINKS_NOT_YET, is_source.then_some("source")));
         };
         refuse_avro(options)?;

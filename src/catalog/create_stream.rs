@@ -80,7 +80,11 @@ fn given(field: &Field) -> StreamColumn {
 }
 
 /// The schema that the source gives, fields first, and the keys of its METADATA columns.
-fn source_columns(stream: &Name, columns: &[ColumnDef], connector: SourceConnector) -> Result<(SchemaRef, Vec<String>)> {
+fn source_columns(
+    stream: &Name,
+    columns: &[ColumnDef],
+    connector: SourceConnector,
+) -> Result<(SchemaRef, Vec<String>)> {
     let (mut fields, mut from_connector, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (at, column) in columns.iter().enumerate() {
         if columns[..at].iter().any(|c| c.name == column.name) {

@@ -94,7 +94,8 @@ pub fn to_sql(data_type: &DataType) -> String {
         DataType::Interval(IntervalUnit::MonthDayNano) => "INTERVAL".into(),
         DataType::List(field) | DataType::LargeList(field) => format!("ARRAY<{}>", to_sql(field.data_type())),
         DataType::Struct(fields) => {
-            let fields: Vec<_> = fields.iter().map(|f| format!("{} {}", ident(f.name()), to_sql(f.data_type()))).collect();
+            let fields: Vec<_> =
+                fields.iter().map(|f| format!("{} {}", ident(f.name()), to_sql(f.data_type()))).collect();
             format!("STRUCT<{}>", fields.join(", "))
         }
         DataType::Map(entries, _) => match entries.data_type() {
@@ -240,9 +241,33 @@ fn custom(name: &str, arguments: &[String]) -> Result<DataType> {
 
 fn unknown(name: &str) -> Error {
     let known = [
-        "array", "bigint", "binary", "boolean", "byte", "bytea", "bytes", "date", "decimal", "double", "float", "int",
-        "integer", "interval", "long", "map", "real", "short", "smallint", "string", "struct", "text", "time",
-        "timestamp", "timestamp_ltz", "tinyint", "varchar",
+        "array",
+        "bigint",
+        "binary",
+        "boolean",
+        "byte",
+        "bytea",
+        "bytes",
+        "date",
+        "decimal",
+        "double",
+        "float",
+        "int",
+        "integer",
+        "interval",
+        "long",
+        "map",
+        "real",
+        "short",
+        "smallint",
+        "string",
+        "struct",
+        "text",
+        "time",
+        "timestamp",
+        "timestamp_ltz",
+        "tinyint",
+        "varchar",
     ];
     let error = Error::invalid(format!("unknown type {name}"));
     match closest(name, known) {
@@ -284,7 +309,9 @@ mod tests {
             DataType::Decimal256(60, 3),
             DataType::Date32,
             DataType::new_list(DataType::Utf8, false),
-            DataType::Struct(vec![Field::new("a", DataType::Int32, false), Field::new("B", DataType::Utf8, true)].into()),
+            DataType::Struct(
+                vec![Field::new("a", DataType::Int32, false), Field::new("B", DataType::Utf8, true)].into(),
+            ),
         ];
         for data_type in types {
             let text = to_sql(&data_type);

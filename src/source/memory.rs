@@ -222,8 +222,10 @@ mod tests {
     fn read(source: &MemorySource, start: Option<u64>, end: u64, partitions: usize) -> Vec<Vec<i64>> {
         let wanted = Pushdown { columns: vec![0], filters: vec![], partitions };
         let read = source.read(&OffsetRange { start: start.map(at), end: at(end) }, &wanted).unwrap();
-        let values = |batch: RecordBatch| batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec();
-        let collect = |stream| futures::executor::block_on(TryStreamExt::try_collect::<Vec<RecordBatch>>(stream)).unwrap();
+        let values =
+            |batch: RecordBatch| batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec();
+        let collect =
+            |stream| futures::executor::block_on(TryStreamExt::try_collect::<Vec<RecordBatch>>(stream)).unwrap();
         read.streams.into_iter().map(|s| collect(s).into_iter().flat_map(values).collect()).collect()
     }
 
