@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
 use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
-use super::{StreamColumn, StreamDef, diagnose, pin};
+use super::{StreamColumn, StreamDef, pin};
 use crate::error::{Error, Result, closest};
 use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast};
 
@@ -91,7 +91,7 @@ fn source_columns(
             let message = format!("column {} is declared twice", column.name.value);
             return Err(Error::invalid_at(column.name.span, message));
         }
-        let field = |sql_type| {
+        let field = |sql_type| -> Result<Field> {
             let data_type = from_sql(sql_type).map_err(|e| e.at(Some(column.name.span)))?;
             Ok(Field::new(&column.name.value, data_type, !column.not_null))
         };
@@ -154,25 +154,25 @@ fn computed(column: &ColumnDef, expr: &ast::Expr, visible: &[Field], state: &Ses
         return Err(Error::invalid_at(column.name.span, "a computed column is NULL where its expression is")
             .help("leave NOT NULL out"));
     }
-    let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(diagnose(e)))?;
+    let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(Error::from(e)))?;
     let expr = ExprWithAlias { expr: expr.clone(), alias: None };
-    let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(diagnose(e)))?;
+    let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(Error::from(e)))?;
     if let Some(what) = needs_more_than_a_row(&expr) {
         let message = format!("column {} can't be computed from {what}: it sees one row", column.name.value);
         return Err(Error::invalid_at(column.name.span, message));
     }
     if let Some(sql_type) = &column.data_type {
         let wanted = from_sql(sql_type).map_err(place)?;
-        expr = expr.cast_to(&wanted, &schema).map_err(|e| place(diagnose(e)))?;
+        expr = expr.cast_to(&wanted, &schema).map_err(|e| place(Error::from(e)))?;
     }
     // Typing alone lets some wrong arguments through; making the physical expression does not.
-    state.create_physical_expr(expr.clone(), &schema).map_err(|e| place(diagnose(e)))?;
-    let data_type = expr.get_type(&schema).map_err(|e| place(diagnose(e)))?;
+    state.create_physical_expr(expr.clone(), &schema).map_err(|e| place(Error::from(e)))?;
+    let data_type = expr.get_type(&schema).map_err(|e| place(Error::from(e)))?;
     if data_type == DataType::Null {
         return Err(Error::invalid_at(column.name.span, "the expression is NULL of no type")
             .help(format!("{} type AS (…)", column.name.value)));
     }
-    let nullable = expr.nullable(&schema).map_err(|e| place(diagnose(e)))?;
+    let nullable = expr.nullable(&schema).map_err(|e| place(Error::from(e)))?;
     Ok(StreamColumn { name: column.name.value.clone(), data_type, nullable, computed: Some(expr) })
 }
 

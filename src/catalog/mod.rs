@@ -2,7 +2,6 @@
 
 mod connector;
 mod create_stream;
-mod diagnose;
 mod pin;
 mod registry;
 mod sink;
@@ -11,7 +10,6 @@ pub mod types;
 
 pub use connector::{Shown, SinkConnector, SourceConnector, open_blackhole, open_console};
 pub use create_stream::{Created, create};
-pub use diagnose::diagnose;
 pub use registry::{Catalog, Kind, ViewDef};
 pub use sink::SinkDef;
 pub use stream::{StreamColumn, StreamDef, StreamTable};

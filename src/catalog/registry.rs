@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use datafusion::catalog::TableProvider;
 use datafusion::prelude::SessionContext;
 
-use super::{SinkDef, StreamDef, StreamTable, diagnose};
+use super::{SinkDef, StreamDef, StreamTable};
 use crate::error::{Error, Result, closest};
 
 /// What a name of the shared namespace stands for.
@@ -146,7 +146,7 @@ impl Catalog {
         names.streams.remove(name);
         names.views.remove(name);
         names.tables.remove(name);
-        self.context.deregister_table(bare(name)).map_err(diagnose)?;
+        self.context.deregister_table(bare(name))?;
         Ok(())
     }
 
@@ -194,12 +194,12 @@ impl Catalog {
     }
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
-        self.context.deregister_table(bare(name)).map_err(diagnose)?;
+        self.context.deregister_table(bare(name))?;
         let mut names = self.lock();
         names.streams.remove(name);
         names.views.remove(name);
         names.tables.remove(name);
-        self.context.register_table(bare(name), provider).map_err(diagnose)?;
+        self.context.register_table(bare(name), provider)?;
         Ok(())
     }
 

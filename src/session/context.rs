@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::execution::{Engine, QuerySettings};
 use crate::parser::{QueryText, ast};
-use crate::planner::{self, diagnose};
+use crate::planner;
 
 const RELATION: &str = "stream, table or view";
 const UNKNOWN_RELATION: &str = "there is no stream, table or view \"";
@@ -125,15 +125,15 @@ impl Session {
     /// Starts a plan; its rows come as they are pulled.
     pub(super) fn run(&self, state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
         self.block_on(async {
-            let physical = state.create_physical_plan(plan).await.map_err(diagnose)?;
-            execute_stream(physical, state.task_ctx()).map_err(diagnose)
+            let physical = state.create_physical_plan(plan).await?;
+            execute_stream(physical, state.task_ctx()).map_err(Error::from)
         })
     }
 
     /// Runs a plan to all its rows.
     pub(super) fn collect(&self, state: &SessionState, plan: &LogicalPlan) -> Result<Vec<RecordBatch>> {
         let rows = self.run(state, plan)?;
-        self.block_on(async { rows.try_collect().await.map_err(diagnose) })
+        self.block_on(async { rows.try_collect().await.map_err(Error::from) })
     }
 
     /// The rows of a plan as an answer.
@@ -147,7 +147,7 @@ impl Session {
     /// The names of streams, tables and views that a query reads, those inside views included.
     pub(super) fn reads(&self, state: &SessionState, query: &ast::Query) -> Result<BTreeSet<String>> {
         let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(query.clone()))));
-        let references = state.resolve_table_references(&statement).map_err(diagnose)?;
+        let references = state.resolve_table_references(&statement)?;
         let names = references.iter().map(|r| r.table().to_string()).collect();
         Ok(self.catalog.with_views_expanded(names))
     }
@@ -180,7 +180,7 @@ impl Iterator for Pulled {
         }
         let next = self.runtime.block_on(async {
             tokio::select! {
-                next = self.stream.next() => next.map(|batch| batch.map_err(diagnose)),
+                next = self.stream.next() => next.map(|batch| batch.map_err(Error::from)),
                 () = self.cancel.cancelled() => Some(Err(cancelled())),
             }
         });

@@ -15,7 +15,6 @@ use crate::catalog::{self, Kind, SinkDef, ViewDef};
 use crate::error::{Error, Result};
 use crate::execution::QueryState;
 use crate::parser::{CreateSink, CreateStream, CreateView, Name, ObjectKind, ParsedStatement};
-use crate::planner::diagnose;
 
 /// What a CREATE finds under its name.
 pub(super) enum Claim {
@@ -229,5 +228,5 @@ fn renamed(plan: LogicalPlan, names: &[Name], view: &Name) -> Result<LogicalPlan
         return Ok(plan);
     }
     let columns: Vec<_> = plan.schema().columns().into_iter().zip(own).map(|(c, name)| col(c).alias(name)).collect();
-    LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(diagnose)
+    LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(Error::from)
 }

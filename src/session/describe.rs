@@ -9,10 +9,9 @@ use datafusion::common::TableReference;
 use super::{Answer, Session, lock};
 use crate::catalog::types::to_sql;
 use crate::catalog::{Kind, StreamDef};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::OptionValue;
 use crate::parser::{Name, ObjectKind};
-use crate::planner::diagnose;
 
 impl Session {
     /// The columns of a stream, table, view or query; the options of a sink.
@@ -22,7 +21,7 @@ impl Session {
         }
         if self.catalog.kind(&name.value).is_some() {
             let table = self.block_on(async {
-                self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(diagnose)
+                self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(Error::from)
             })?;
             return columns(&table.schema(), None);
         }

@@ -19,7 +19,6 @@ use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
 use crate::error::{Error, Result, closest};
 use crate::parser::{ParsedStatement, QueryText, ast};
-use crate::planner::diagnose;
 
 /// Where the rows go.
 struct Into<'a> {
@@ -89,7 +88,7 @@ impl Session {
         source: &QueryText,
     ) -> Result<Answer> {
         let provider = self
-            .block_on(async { self.context.table_provider(table.clone()).await.map_err(diagnose) })
+            .block_on(async { self.context.table_provider(table.clone()).await.map_err(Error::from) })
             .map_err(|e| self.with_closest_name(e))?;
         if (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StreamTable>().is_some() {
             return Err(Error::internal(format!("{table} is a stream under another name")));
@@ -105,7 +104,7 @@ impl Session {
         let target = provider_as_source(provider.clone());
         let op = if insert.overwrite { InsertOp::Overwrite } else { InsertOp::Append };
         let plan = LogicalPlanBuilder::insert_into(plan, table.clone(), target, op).and_then(|b| b.build());
-        let counted = self.collect(state, &plan.map_err(diagnose)?)?;
+        let counted = self.collect(state, &plan?)?;
         Ok(Answer::done(format!("INSERT 0 {}", count(&counted))))
     }
 
@@ -135,10 +134,10 @@ impl Session {
                 Some(given) => Expr::Column(Column::from(plan.schema().qualified_field(given))),
                 None => default(field.name()).unwrap_or(Expr::Literal(ScalarValue::Null, None)),
             };
-            Ok(value.cast_to(field.data_type(), plan.schema()).map_err(diagnose)?.alias(field.name()))
+            Ok(value.cast_to(field.data_type(), plan.schema())?.alias(field.name()))
         });
         let columns = columns.collect::<Result<Vec<_>>>().map_err(|e| e.at(Some(source.span)))?;
-        LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(diagnose)
+        LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(Error::from)
     }
 }
 
@@ -211,14 +210,14 @@ fn values_plan(
         }
         let value = |expr: &ast::Expr| {
             let expr = ExprWithAlias { expr: expr.clone(), alias: None };
-            state.create_logical_expr_from_sql_expr(expr, &empty).map_err(diagnose)
+            state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)
         };
         rows.push(row.content.iter().map(value).collect::<Result<Vec<_>>>()?);
     }
     let typed = columns.iter().map(|f| Field::new(f.name(), f.data_type().clone(), true)).collect::<Vec<_>>();
-    let schema = DFSchema::from_unqualified_fields(typed.into(), Default::default()).map_err(diagnose)?;
+    let schema = DFSchema::from_unqualified_fields(typed.into(), Default::default())?;
     let plan = LogicalPlanBuilder::values_with_schema(rows, &Arc::new(schema)).and_then(|b| b.build());
-    plan.map_err(diagnose)
+    plan.map_err(Error::from)
 }
 
 /// One batch of the stream's own schema.
@@ -253,7 +252,7 @@ pub(super) fn count(batches: &[RecordBatch]) -> u64 {
 /// A table's name as DataFusion resolves it.
 fn state_name(state: &SessionState, name: &ast::ObjectName) -> Result<TableReference> {
     let fold = state.config_options().sql_parser.enable_ident_normalization;
-    datafusion::sql::planner::object_name_to_table_reference(name.clone(), fold).map_err(diagnose)
+    datafusion::sql::planner::object_name_to_table_reference(name.clone(), fold).map_err(Error::from)
 }
 
 fn refuse_variants(insert: &ast::Insert) -> Result<()> {

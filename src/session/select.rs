@@ -5,10 +5,10 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::displayable;
 
 use super::{Answer, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::incremental;
 use crate::parser::{OutputMode, QueryText};
-use crate::planner::{self, diagnose};
+use crate::planner;
 
 impl Session {
     /// The rows of a query. A stream in it is read as far as it goes now.
@@ -32,12 +32,12 @@ impl Session {
     }
 
     fn explain_static(&self, state: &SessionState, plan: &LogicalPlan, verbose: bool) -> Result<Answer> {
-        let physical = self.block_on(async { state.create_physical_plan(plan).await.map_err(diagnose) })?;
+        let physical = self.block_on(async { state.create_physical_plan(plan).await.map_err(Error::from) })?;
         let physical = displayable(physical.as_ref()).indent(verbose).to_string();
         if !verbose {
             return Ok(Answer::Text(physical.trim_end().to_string()));
         }
-        let optimized = state.optimize(plan).map_err(diagnose)?;
+        let optimized = state.optimize(plan)?;
         Ok(Answer::Text(format!(
             "logical plan\n{}\n\noptimized logical plan\n{}\n\nphysical plan\n{}",
             plan.display_indent(),
@@ -48,7 +48,7 @@ impl Session {
 
     fn analyze(&self, state: &SessionState, plan: LogicalPlan, verbose: bool) -> Result<Answer> {
         use arrow::array::AsArray;
-        let plan = LogicalPlanBuilder::from(plan).explain(verbose, true).and_then(|b| b.build()).map_err(diagnose)?;
+        let plan = LogicalPlanBuilder::from(plan).explain(verbose, true).and_then(|b| b.build())?;
         let mut text = String::new();
         for batch in self.collect(state, &plan)? {
             // Two columns: which plan, and the plan.

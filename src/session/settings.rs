@@ -12,7 +12,6 @@ use crate::error::{Error, Result, closest};
 use crate::execution::QuerySettings;
 use crate::options::{OptionEntry, OptionKind, OptionSpec, OptionValue, Options, snake_case};
 use crate::parser::{Name, SetValue};
-use crate::planner::diagnose;
 
 /// What `START QUERY … WITH (…)` may hold.
 pub(super) const QUERY_OPTIONS: &[OptionSpec] = &[
@@ -228,7 +227,7 @@ impl Session {
 
     fn datafusion_statement(&self, statement: DfPlan) -> Result<()> {
         self.block_on(async {
-            self.context.execute_logical_plan(LogicalPlan::Statement(statement)).await.map_err(diagnose)?;
+            self.context.execute_logical_plan(LogicalPlan::Statement(statement)).await?;
             Ok(())
         })
     }

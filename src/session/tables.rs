@@ -20,7 +20,6 @@ use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
 use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast};
-use crate::planner::diagnose;
 
 impl Session {
     /// A statement that sqlparser read and that needs nothing of ours.
@@ -36,7 +35,7 @@ impl Session {
         let state = self.state();
         let dialect = state.config_options().sql_parser.dialect;
         let parsed =
-            state.sql_to_statement(&statement.text, &dialect).map_err(|e| in_statement(diagnose(e), statement))?;
+            state.sql_to_statement(&statement.text, &dialect).map_err(|e| in_statement(Error::from(e), statement))?;
         self.run_datafusion(parsed, statement)
     }
 
@@ -45,7 +44,7 @@ impl Session {
         let query = select_of(&parsed).cloned();
         let copied = matches!(parsed, DfStatement::CopyTo(_));
         let plan = self
-            .block_on(async { state.statement_to_plan(parsed).await.map_err(diagnose) })
+            .block_on(async { state.statement_to_plan(parsed).await.map_err(Error::from) })
             .map_err(|e| self.with_closest_name(e))
             .map_err(|e| if copied { in_statement(e, statement) } else { e })?;
         match plan {
@@ -139,12 +138,12 @@ impl Session {
             return Err(Error::invalid_at(name.span, message).help("rename one with AS"));
         }
         let partitions = self.block_on(async {
-            let physical = state.create_physical_plan(&input).await.map_err(diagnose)?;
-            let streams = execute_stream_partitioned(physical, state.task_ctx()).map_err(diagnose)?;
+            let physical = state.create_physical_plan(&input).await?;
+            let streams = execute_stream_partitioned(physical, state.task_ctx())?;
             let collected = streams.into_iter().map(TryStreamExt::try_collect::<Vec<_>>);
-            futures::future::try_join_all(collected).await.map_err(diagnose)
+            futures::future::try_join_all(collected).await.map_err(Error::from)
         })?;
-        let table = MemTable::try_new(schema, partitions).map_err(diagnose)?;
+        let table = MemTable::try_new(schema, partitions)?;
         let table = table.with_constraints(create.constraints);
         let table = table.with_column_defaults(create.column_defaults.into_iter().collect());
         self.catalog.add_table(&name.value, canonical(statement), Arc::new(table))?;
@@ -163,8 +162,8 @@ impl Session {
             return Ok(kept(tag, "table", name));
         }
         let provider = self.block_on(async {
-            self.context.execute_logical_plan(plan).await.map_err(diagnose)?;
-            self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(diagnose)
+            self.context.execute_logical_plan(plan).await?;
+            self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(Error::from)
         })?;
         self.catalog.add_table(&name.value, canonical(statement), provider)?;
         Ok(Answer::done(tag))
@@ -173,7 +172,7 @@ impl Session {
     /// Whatever else DataFusion can do.
     fn execute_plan(&self, plan: LogicalPlan, statement: &ParsedStatement) -> Result<Answer> {
         let (state, plan) = self.block_on(async {
-            let frame = self.context.execute_logical_plan(plan).await.map_err(diagnose)?;
+            let frame = self.context.execute_logical_plan(plan).await?;
             Ok(frame.into_parts())
         })?;
         if plan.schema().fields().is_empty() {

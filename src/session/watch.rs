@@ -122,8 +122,11 @@ impl Sink for Limited {
         match self.limit.take(changes.len()) {
             0 => Ok(()),
             rows => {
-                let weights = changes.weights.map(|w| w.slice(0, rows));
-                self.inner.push(partition, Delta { rows: changes.rows.slice(0, rows), weights })
+                let ops = changes.ops.map(|mut ops| {
+                    ops.truncate(rows);
+                    ops
+                });
+                self.inner.push(partition, Delta { rows: changes.rows.slice(0, rows), ops })
             }
         }
     }

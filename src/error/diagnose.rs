@@ -8,11 +8,19 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::object_store;
 use datafusion::sql::sqlparser::parser::ParserError;
 
-use crate::error::{Error, Location, Span, closest};
+use super::{Error, Location, Span, closest};
 
-/// Turns an error of DataFusion's, or one of ours that has travelled through it, into ours.
-pub fn diagnose(error: DataFusionError) -> Error {
-    of(&error)
+impl From<DataFusionError> for Error {
+    /// Takes an error of ours out again, and cuts DataFusion's own by who must act.
+    fn from(error: DataFusionError) -> Self {
+        of(&error)
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        arrow(&error)
+    }
 }
 
 fn of(error: &DataFusionError) -> Error {
@@ -214,7 +222,7 @@ mod tests {
             field: Box::new(Column::new_unqualified("custmer")),
             valid_fields: vec![known("customer"), known("amount"), known("ts")],
         };
-        let error = diagnose(DataFusionError::SchemaError(Box::new(error), Box::new(None)));
+        let error = Error::from(DataFusionError::SchemaError(Box::new(error), Box::new(None)));
         assert_eq!(error.to_string(), "column \"custmer\" not found");
         assert_eq!(error.help_text(), Some("did you mean \"customer\"?  (orders: customer, amount, ts)"));
     }
@@ -224,19 +232,19 @@ mod tests {
         let ours = Error::conflict("busy");
         let boxed = ArrowError::ExternalError(Box::new(DataFusionError::External(Box::new(ours))));
         let shared = DataFusionError::Shared(Arc::new(DataFusionError::from(boxed)));
-        assert!(matches!(diagnose(shared), Error::Conflict { message } if message == "busy"));
+        assert!(matches!(Error::from(shared), Error::Conflict { message } if message == "busy"));
     }
 
     #[test]
     fn the_remedy_decides_the_kind() {
-        let code = |e| diagnose(e).code();
+        let code = |e| Error::from(e).code();
         assert_eq!(code(ArrowError::DivideByZero.into()), "E0700");
         assert_eq!(code(DataFusionError::NotImplemented("x".into())), "E0200");
         assert_eq!(code(DataFusionError::Plan("x".into())), "E0100");
         let missing = DataFusionError::Plan("table 'datafusion.public.nope' not found".into());
-        assert_eq!(diagnose(missing).to_string(), "there is no stream, table or view \"nope\"");
+        assert_eq!(Error::from(missing).to_string(), "there is no stream, table or view \"nope\"");
         let parser = ParserError::ParserError("Expected: ), found: EOF at Line: 3, Column: 14".into());
-        let error = diagnose(DataFusionError::SQL(Box::new(parser), None));
+        let error = Error::from(DataFusionError::SQL(Box::new(parser), None));
         assert_eq!(error.span().map(|s| s.start), Some(Location { line: 3, column: 14 }));
         assert_eq!(error.to_string(), "Expected: ), found: EOF");
     }
