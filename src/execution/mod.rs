@@ -11,6 +11,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::clock::Clock;
 use crate::error::Result;
+pub use crate::incremental::TargetTraits;
 use crate::parser::{OutputMode, Trigger};
 use crate::sink::{Sink, SinkContext};
 
@@ -44,21 +45,6 @@ pub struct QuerySpec {
     pub target: TargetTraits,
     /// Makes the sink once the schema and ids are known.
     pub open_sink: Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>,
-}
-
-/// What a target can take.
-#[derive(Debug, Clone)]
-pub struct TargetTraits {
-    /// As shown in refusals: `sink out (file)`.
-    pub name: String,
-    /// Takes rows back.
-    pub deletes: bool,
-    /// Wants -old +new for each change, not only the new row (`TABLE t`).
-    pub signed: bool,
-    /// Rows are shown to a person or a test: send them in key order.
-    pub ordered: bool,
-    /// Modes the target takes.
-    pub modes: &'static [OutputMode],
 }
 
 /// `START QUERY … WITH (…)` and the session's settings that a query takes.
