@@ -9,10 +9,13 @@ use datafusion::common::{Result as DfResult, not_impl_err};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::connector::{self, SourceConnector};
 use crate::checkpoint::SourceLog;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::options::Options;
 use crate::parser::WatermarkDef;
 use crate::source::Source;
+use crate::source::memory::MemoryStream;
 
 /// A column of a stream.
 #[derive(Debug, Clone)]
@@ -34,17 +37,28 @@ pub struct StreamDef {
     pub schema: SchemaRef,
     /// What the source gives: fields of the record, then METADATA columns.
     pub source_schema: SchemaRef,
+    /// The keys of the METADATA columns, which are the last ones of `source_schema`.
+    pub metadata: Vec<String>,
     pub watermark: Option<WatermarkDef>,
+    pub connector: SourceConnector,
+    /// Checked; without `connector`.
+    pub options: Options,
+    /// The rows of a memory stream; `None` for every other connector.
+    pub memory: Option<Arc<MemoryStream>>,
     /// The CREATE STREAM text that makes it again.
     pub sql: String,
-    // the connector, its options and format follow
 }
 
-#[allow(unused_variables)]
 impl StreamDef {
     /// Opens the stream's source for one query, or for one bounded read.
     pub fn open(&self, log: SourceLog) -> Result<Box<dyn Source>> {
-        Err(Error::not_yet("sources"))
+        connector::open_source(self, log)
+    }
+
+    /// The columns that are fields of the record, by their place in `source_schema`: what INSERT gives.
+    pub fn fields(&self) -> &[arrow::datatypes::FieldRef] {
+        let fields = self.source_schema.fields();
+        &fields[..fields.len().saturating_sub(self.metadata.len())]
     }
 }
 
