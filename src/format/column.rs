@@ -62,16 +62,45 @@ pub(super) enum Values {
     Null,
     Bool(Vec<bool>),
     /// Every integer type; BIGINT UNSIGNED as its bits.
-    Int { values: Vec<i64>, low: i128, high: i128 },
-    Float { values: Vec<f64>, single: bool },
-    Decimal { values: Vec<i128>, precision: u8, scale: i8 },
-    Time { values: Vec<i64>, kind: TimeKind },
+    Int {
+        values: Vec<i64>,
+        low: i128,
+        high: i128,
+    },
+    Float {
+        values: Vec<f64>,
+        single: bool,
+    },
+    Decimal {
+        values: Vec<i128>,
+        precision: u8,
+        scale: i8,
+    },
+    Time {
+        values: Vec<i64>,
+        kind: TimeKind,
+    },
     /// Text and bytes with offsets.
-    Bytes { ends: Vec<usize>, bytes: Vec<u8>, hex: bool },
+    Bytes {
+        ends: Vec<usize>,
+        bytes: Vec<u8>,
+        hex: bool,
+    },
     /// Text and bytes with views.
-    Views { views: Vec<u128>, bytes: Vec<u8>, hex: bool },
-    List { ends: Vec<usize>, element: Box<Column> },
-    Map { ends: Vec<usize>, keys: Box<Column>, values: Box<Column> },
+    Views {
+        views: Vec<u128>,
+        bytes: Vec<u8>,
+        hex: bool,
+    },
+    List {
+        ends: Vec<usize>,
+        element: Box<Column>,
+    },
+    Map {
+        ends: Vec<usize>,
+        keys: Box<Column>,
+        values: Box<Column>,
+    },
     Struct(Object),
 }
 
@@ -225,7 +254,9 @@ impl Column {
         match outcome {
             Ok(()) => self.valid.append_non_null(),
             Err(NoNumber::NotANumber) => return Err(self.wants(found)),
-            Err(NoNumber::OutOfRange) => return Err(self.reason(format!("is {} and {found} is out of its range", self.kind()))),
+            Err(NoNumber::OutOfRange) => {
+                return Err(self.reason(format!("is {} and {found} is out of its range", self.kind())));
+            }
             Err(NoNumber::Fraction) => {
                 return Err(self.reason(format!("is {} and {found} has more digits behind the point", self.kind())));
             }
@@ -279,7 +310,9 @@ impl Column {
         let length = self.len();
         let nulls = self.valid.finish();
         self.valid = NullBufferBuilder::new(0);
-        self.values.finish(&self.field, length, nulls).map_err(|e| Error::internal(format!("column {}: {e}", self.name())))
+        self.values
+            .finish(&self.field, length, nulls)
+            .map_err(|e| Error::internal(format!("column {}: {e}", self.name())))
     }
 
     fn kind(&self) -> String {
@@ -389,9 +422,9 @@ impl Values {
             Values::Float { values, single: true } => {
                 Arc::new(Float32Array::new(fresh(values).into_iter().map(|v| v as f32).collect(), nulls))
             }
-            Values::Decimal { values, precision, scale } => {
-                Arc::new(Decimal128Array::new(fresh(values).into(), nulls).with_precision_and_scale(*precision, *scale)?)
-            }
+            Values::Decimal { values, precision, scale } => Arc::new(
+                Decimal128Array::new(fresh(values).into(), nulls).with_precision_and_scale(*precision, *scale)?,
+            ),
             Values::Time { values, .. } => finish_time(data_type, fresh(values), nulls),
             Values::Bytes { ends, bytes, .. } => finish_bytes(data_type, fresh(ends), std::mem::take(bytes), nulls)?,
             Values::Views { views, bytes, .. } => finish_views(data_type, fresh(views), std::mem::take(bytes), nulls),

@@ -73,14 +73,8 @@ pub(super) enum Split {
 impl CsvDecoder {
     /// A decoder of records with these fields, of which `wanted` become the columns of a batch.
     pub fn new(options: CsvOptions, names: Vec<String>, wanted: Vec<usize>) -> Self {
-        let mut decoder = CsvDecoder {
-            options,
-            names,
-            wanted,
-            layout: Layout::Header,
-            spans: Vec::new(),
-            scratch: String::new(),
-        };
+        let mut decoder =
+            CsvDecoder { options, names, wanted, layout: Layout::Header, spans: Vec::new(), scratch: String::new() };
         decoder.start_file();
         decoder
     }

@@ -39,7 +39,8 @@ fn decode(fields: &Fields, decoder: &mut Decoder, text: &str, step: usize) -> (V
     let options = FormatOptions::default().with_null("NULL");
     let rows = batch.finish().unwrap();
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.clone())), rows.fields).unwrap();
-    let columns: Vec<_> = rows.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    let columns: Vec<_> =
+        rows.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
     let row = |at| columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
     ((0..rows.num_rows()).map(row).collect(), bad)
 }
@@ -77,14 +78,18 @@ fn fields_go_by_name_with_a_header() {
 fn a_header_that_fits_no_column_makes_every_record_bad() {
     let options = CsvOptions { header: true, ..CsvOptions::default() };
     let (rows, bad) = every_cut(options.clone(), "1,one,true\n2,two,false\n");
-    assert_eq!((rows.len(), bad), (0, vec!["11: the file's header names none of the columns id, name, ok: 2,two,false".into()]));
+    assert_eq!(
+        (rows.len(), bad),
+        (0, vec!["11: the file's header names none of the columns id, name, ok: 2,two,false".into()])
+    );
     let (_, bad) = every_cut(options, "id,id,ok\n1,2,true\n");
     assert_eq!(bad, ["9: the file's header names id twice: 1,2,true"]);
 }
 
 #[test]
 fn bad_records_are_named_and_the_rest_is_read() {
-    let text = "1,one,true\n2,two\n3,three,true,more\nx,four,true\n5,\"five\"5,true\n6,six,maybe\n7,seven,true\n8,\"eig";
+    let text =
+        "1,one,true\n2,two\n3,three,true,more\nx,four,true\n5,\"five\"5,true\n6,six,maybe\n7,seven,true\n8,\"eig";
     let (rows, bad) = every_cut(CsvOptions::default(), text);
     assert_eq!(rows, ["1|one|true", "7|seven|true"]);
     let want = [
@@ -120,7 +125,10 @@ fn every_line_of_text_is_a_record() {
     let text = "one\r\n\n  three  \nlast without newline";
     for step in 1..=text.len() {
         let (rows, bad) = decode(&fields, &mut Decoder::Text(TextDecoder), text, step);
-        assert_eq!((rows, bad.len()), (vec!["one".into(), "".into(), "  three  ".into(), "last without newline".into()], 0));
+        assert_eq!(
+            (rows, bad.len()),
+            (vec!["one".into(), "".into(), "  three  ".into(), "last without newline".into()], 0)
+        );
     }
 }
 

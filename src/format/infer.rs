@@ -273,7 +273,11 @@ fn merge(a: Shape, b: Shape, name: &str) -> std::result::Result<Shape, String> {
     })
 }
 
-fn merge_fields(into: &mut Vec<(String, Shape)>, from: Vec<(String, Shape)>, path: &str) -> std::result::Result<(), String> {
+fn merge_fields(
+    into: &mut Vec<(String, Shape)>,
+    from: Vec<(String, Shape)>,
+    path: &str,
+) -> std::result::Result<(), String> {
     for (place, (name, shape)) in from.into_iter().enumerate() {
         // Records of one writer name their fields in one order.
         let at = match into.get(place) {
@@ -331,8 +335,11 @@ mod tests {
         let mut inference = Inference::new(format, csv);
         inference.add(Block { bytes: text.as_bytes(), last: true }).map_err(|(at, why)| format!("{at}: {why}"))?;
         let schema = inference.schema().map_err(|e| e.to_string())?;
-        let columns: Vec<String> =
-            schema.fields().iter().map(|f| format!("{} {}", f.name(), super::super::type_name(f.data_type()))).collect();
+        let columns: Vec<String> = schema
+            .fields()
+            .iter()
+            .map(|f| format!("{} {}", f.name(), super::super::type_name(f.data_type())))
+            .collect();
         Ok(columns.join(", "))
     }
 
@@ -372,7 +379,10 @@ mod tests {
         let csv = CsvOptions { header: true, ..CsvOptions::default() };
         let text = "id,name,at,ok\n1,x,2024-01-01 00:00:00,true\n,\"\",2024-01-02T00:00:00Z,FALSE\n";
         assert_eq!(infer(Format::Csv, csv, text).as_deref(), Ok("id BIGINT, name TEXT, at TIMESTAMP, ok BOOLEAN"));
-        assert_eq!(infer(Format::Csv, CsvOptions::default(), "1,x\ny,2\n").as_deref(), Ok("column_1 TEXT, column_2 TEXT"));
+        assert_eq!(
+            infer(Format::Csv, CsvOptions::default(), "1,x\ny,2\n").as_deref(),
+            Ok("column_1 TEXT, column_2 TEXT")
+        );
         assert!(infer(Format::Csv, CsvOptions::default(), "1,x\n2\n").is_err_and(|e| e == "4: has 1 fields, not 2"));
     }
 

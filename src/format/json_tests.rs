@@ -29,7 +29,8 @@ fn decode(fields: &Fields, text: &str, keep: Keep) -> (Vec<String>, Vec<String>)
 
 fn show(rows: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
-    let columns: Vec<_> = rows.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    let columns: Vec<_> =
+        rows.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
     let row = |at| columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
     (0..rows.num_rows()).map(row).collect()
 }
@@ -50,7 +51,8 @@ fn one_bad(data_type: DataType, value: &str) -> String {
 
 #[test]
 fn fields_are_found_by_name_in_any_order() {
-    let fields = fields(&[("a", DataType::Int64, true), ("b", DataType::Utf8View, true), ("c", DataType::Boolean, true)]);
+    let fields =
+        fields(&[("a", DataType::Int64, true), ("b", DataType::Utf8View, true), ("c", DataType::Boolean, true)]);
     let text = concat!(
         "{\"a\":1,\"b\":\"x\",\"c\":true}\r\n",
         "\n  \r\n",
@@ -59,7 +61,14 @@ fn fields_are_found_by_name_in_any_order() {
         "{\"A\":4}\n{}\n",
         "{\"a\":5,\"a\":6,\"\\u0062\":\"y\"}",
     );
-    let want = ["1|x|true", "-2|longer than twelve bytes|false", "3|NULL|NULL", "NULL|NULL|NULL", "NULL|NULL|NULL", "6|y|NULL"];
+    let want = [
+        "1|x|true",
+        "-2|longer than twelve bytes|false",
+        "3|NULL|NULL",
+        "NULL|NULL|NULL",
+        "NULL|NULL|NULL",
+        "6|y|NULL",
+    ];
     assert_eq!(good(&fields, text), want);
 }
 
@@ -67,7 +76,10 @@ fn fields_are_found_by_name_in_any_order() {
 fn integers_are_exact() {
     let fields = fields(&[("a", DataType::Int64, true), ("b", DataType::UInt64, true), ("c", DataType::Int8, true)]);
     let text = "{\"a\":9223372036854775807,\"b\":18446744073709551615,\"c\":-128}\n{\"a\":\"-9223372036854775808\",\"b\":1e3,\"c\":1.0}\n{\"a\":0,\"b\":-0,\"c\":0}";
-    assert_eq!(good(&fields, text), ["9223372036854775807|18446744073709551615|-128", "-9223372036854775808|1000|1", "0|0|0"]);
+    assert_eq!(
+        good(&fields, text),
+        ["9223372036854775807|18446744073709551615|-128", "-9223372036854775808|1000|1", "0|0|0"]
+    );
 }
 
 #[test]
@@ -83,7 +95,10 @@ fn a_value_of_the_wrong_type_is_bad_and_named() {
     assert_eq!(one_bad(DataType::Utf8View, "5"), "column a wants TEXT and found the number 5");
     assert_eq!(one_bad(DataType::Boolean, "\"true\""), "column a wants BOOLEAN and found the text \"true\"");
     assert_eq!(one_bad(DataType::Float64, "1e999"), "column a is DOUBLE and 1e999 is out of its range");
-    assert_eq!(one_bad(DataType::Decimal128(4, 2), "1.234"), "column a is DECIMAL(4, 2) and 1.234 has more digits behind the point");
+    assert_eq!(
+        one_bad(DataType::Decimal128(4, 2), "1.234"),
+        "column a is DECIMAL(4, 2) and 1.234 has more digits behind the point"
+    );
     let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
     assert!(one_bad(micros.clone(), "1704067200000").contains("declare it BIGINT"));
     assert_eq!(one_bad(micros, "\"soon\""), "column a wants TIMESTAMP and found the text \"soon\"");
@@ -95,8 +110,20 @@ fn a_value_of_the_wrong_type_is_bad_and_named() {
 fn a_record_without_form_is_bad_and_the_next_line_is_read() {
     let fields = fields(&[("a", DataType::Int64, true)]);
     let lines = [
-        "{\"a\":1", "[{\"a\":1}]", "1", "{\"a\":1}{\"a\":2}", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "{\"a\":1 \"b\":2}", "{\"b\":\"open}",
-        "{\"b\":[1,2}", "{\"b\":[1,2}}", "{\"b\":{\"c\":1]}", "{\"b\":\"\\q\",\"a\":1}", "\u{feff}{\"a\":1}",
+        "{\"a\":1",
+        "[{\"a\":1}]",
+        "1",
+        "{\"a\":1}{\"a\":2}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{\"a\" 1}",
+        "{\"a\":1 \"b\":2}",
+        "{\"b\":\"open}",
+        "{\"b\":[1,2}",
+        "{\"b\":[1,2}}",
+        "{\"b\":{\"c\":1]}",
+        "{\"b\":\"\\q\",\"a\":1}",
+        "\u{feff}{\"a\":1}",
     ];
     for line in lines {
         let text = format!("{{\"a\":7}}\n{line}\n{{\"a\":8}}\n");
@@ -114,9 +141,21 @@ fn a_record_without_form_is_bad_and_the_next_line_is_read() {
 fn a_bad_record_leaves_no_trace_or_a_row_of_nulls() {
     let inner = Fields::from(vec![Field::new("x", DataType::Int64, true), Field::new("y", DataType::Int64, true)]);
     let list = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
-    let fields = fields(&[("s", DataType::Struct(inner), true), ("l", list, true), ("t", DataType::Utf8, true), ("n", DataType::Int64, true)]);
+    let fields = fields(&[
+        ("s", DataType::Struct(inner), true),
+        ("l", list, true),
+        ("t", DataType::Utf8, true),
+        ("n", DataType::Int64, true),
+    ]);
     let record = |n: &str| format!("{{\"t\":\"text\",\"l\":[1,2],\"s\":{{\"x\":1,\"y\":2}},\"n\":{n}}}\n");
-    let text = [record("1"), record("\"bad\""), "{\"l\":[1,\"bad\"]}\n".into(), "{\"s\":{\"x\":1,\"y\":[]}}\n".into(), record("2")].concat();
+    let text = [
+        record("1"),
+        record("\"bad\""),
+        "{\"l\":[1,\"bad\"]}\n".into(),
+        "{\"s\":{\"x\":1,\"y\":[]}}\n".into(),
+        record("2"),
+    ]
+    .concat();
     let row = |n| format!("{{x: 1, y: 2}}|[1, 2]|text|{n}");
     let (rows, bad) = decode(&fields, &text, Keep::Nothing);
     assert_eq!(rows, [row(1), row(2)]);
@@ -136,7 +175,14 @@ fn not_null_wants_a_value() {
     let (rows, bad) = decode(&fields, text, Keep::Nothing);
     assert_eq!(rows, ["1|NULL", "3|{x: 4}"]);
     let reasons: Vec<_> = bad.iter().filter_map(|b| b.split_once(": ")).map(|(_, reason)| reason).collect();
-    assert_eq!(reasons, ["column a is NOT NULL and is missing", "column a is NOT NULL and found null", "column s.x is NOT NULL and is missing"]);
+    assert_eq!(
+        reasons,
+        [
+            "column a is NOT NULL and is missing",
+            "column a is NOT NULL and found null",
+            "column s.x is NOT NULL and is missing"
+        ]
+    );
 }
 
 #[test]
@@ -166,7 +212,10 @@ fn nested_and_rare_types() {
     let map = DataType::Map(
         Arc::new(Field::new(
             "entries",
-            DataType::Struct(Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Int64, true)])),
+            DataType::Struct(Fields::from(vec![
+                Field::new("key", DataType::Utf8, false),
+                Field::new("value", DataType::Int64, true),
+            ])),
             false,
         )),
         false,
@@ -182,15 +231,20 @@ fn nested_and_rare_types() {
     ]);
     let text = r#"{"m":{"k":1,"l":null},"d":"12.5","f":0.5,"day":"2024-02-29","time":"12:00:01","bytes":"00ff","ns":"2024-01-01T01:00:00.000000001+01:00"}
 {"m":{},"d":-1,"f":"NaN"}"#;
-    let want = ["{k: 1, l: NULL}|12.50|0.5|2024-02-29|12:00:01|00ff|2024-01-01T00:00:00.000000001Z", "{}|-1.00|NaN|NULL|NULL|NULL|NULL"];
+    let want = [
+        "{k: 1, l: NULL}|12.50|0.5|2024-02-29|12:00:01|00ff|2024-01-01T00:00:00.000000001Z",
+        "{}|-1.00|NaN|NULL|NULL|NULL|NULL",
+    ];
     assert_eq!(good(&fields, text), want);
 }
 
 #[test]
 fn maps_with_other_keys_are_refused() {
-    let entries = Fields::from(vec![Field::new("key", DataType::Int32, false), Field::new("value", DataType::Utf8, true)]);
+    let entries =
+        Fields::from(vec![Field::new("key", DataType::Int32, false), Field::new("value", DataType::Utf8, true)]);
     let map = DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false);
-    let error = check_types(Format::Json, &fields(&[("col", map, true)])).err().map(|e| e.to_string()).unwrap_or_default();
+    let error =
+        check_types(Format::Json, &fields(&[("col", map, true)])).err().map(|e| e.to_string()).unwrap_or_default();
     assert_eq!(error, "column col is MAP<INT, TEXT>: the keys of a map are text, not INT");
 }
 

@@ -34,7 +34,7 @@ mod object;
 mod text;
 mod time;
 
-pub use batch::{BatchBuilder, PerRecord};
+pub use batch::{BatchBuilder, Finished, PerRecord};
 pub use column::{check_types, type_name};
 pub use compression::Compression;
 pub use csv::{CsvDecoder, CsvOptions};

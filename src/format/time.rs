@@ -177,7 +177,8 @@ mod tests {
     #[test]
     fn days_agree_with_arrow_over_four_centuries_and_more() {
         for days in (-719_162..120_000).step_by(13) {
-            let text = chrono::DateTime::from_timestamp(i64::from(days) * 86_400, 0).map(|t| t.format("%Y-%m-%d").to_string());
+            let text =
+                chrono::DateTime::from_timestamp(i64::from(days) * 86_400, 0).map(|t| t.format("%Y-%m-%d").to_string());
             let text = text.unwrap_or_default();
             assert_eq!(date(&text), Some(days), "{text}");
             assert_eq!(date(&text), Date32Type::parse(&text), "{text}");
@@ -210,8 +211,17 @@ mod tests {
     #[test]
     fn what_is_no_time_is_refused() {
         for text in [
-            "", "2024-02-30T00:00:00", "2024-13-01T00:00:00", "2024-01-01T24:00:00", "2024-01-01T00:60:00", "1704067200000",
-            "2024-01-01T00:00:00.", "2024-01-01T00:00:00+25:00", "2024-01-01X00:00:00", "2024-01-01T00:00:00é", "yesterday..",
+            "",
+            "2024-02-30T00:00:00",
+            "2024-13-01T00:00:00",
+            "2024-01-01T24:00:00",
+            "2024-01-01T00:60:00",
+            "1704067200000",
+            "2024-01-01T00:00:00.",
+            "2024-01-01T00:00:00+25:00",
+            "2024-01-01X00:00:00",
+            "2024-01-01T00:00:00é",
+            "yesterday..",
         ] {
             assert_eq!(MICROS.parse(text), None, "{text}");
         }
