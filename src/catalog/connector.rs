@@ -5,13 +5,15 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::{SinkDef, StreamDef};
-use crate::checkpoint::SourceLog;
+use crate::checkpoint::{LocalStore, SourceLog};
+use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
 use crate::sink::{SharedOutput, Sink, SinkContext};
-use crate::source::Source;
-use crate::source::memory::{self, MemorySource, MemoryStream};
+use crate::sink;
+use crate::source::memory::{self, MemoryStream};
+use crate::source::{Source, file, nexmark, rate, rate_micro_batch, stdin};
 
 /// Where a stream's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,34 +80,58 @@ impl SourceConnector {
             ));
         };
         refuse_avro(options)?;
-        options.check(&format!("connector '{}'", connector.name()), connector.options()?)?;
+        options.check(&format!("connector '{}'", connector.name()), connector.options())?;
         Ok(connector)
     }
 
     /// The connector's table of options.
-    pub fn options(self) -> Result<&'static [OptionSpec]> {
+    pub fn options(self) -> &'static [OptionSpec] {
         match self {
-            SourceConnector::Memory => Ok(memory::OPTIONS),
-            other => Err(Error::not_yet(format!("connector '{}'", other.name()))),
+            SourceConnector::Memory => memory::OPTIONS,
+            SourceConnector::File => file::OPTIONS,
+            SourceConnector::Stdin => stdin::OPTIONS,
+            SourceConnector::Rate => rate::OPTIONS,
+            SourceConnector::RateMicroBatch => rate_micro_batch::OPTIONS,
+            SourceConnector::Nexmark => nexmark::OPTIONS,
         }
+    }
+
+    /// The columns of a connector that makes its own rows; `None`: the data, or the column list, says.
+    ///
+    /// # Errors
+    /// A wrong option.
+    pub fn own_schema(self, options: &Options) -> Result<Option<SchemaRef>> {
+        let clock = Clock::manual(0);
+        Ok(match self {
+            SourceConnector::Rate => Some(rate::open(options, clock)?.schema()),
+            SourceConnector::RateMicroBatch => Some(rate_micro_batch::open(options)?.schema()),
+            SourceConnector::Nexmark => Some(nexmark::open(options, clock)?.schema()),
+            SourceConnector::Memory | SourceConnector::File | SourceConnector::Stdin => None,
+        })
     }
 
     /// The schema of a stream without a column list: the connector's own, or inferred from the data there is.
     ///
     /// # Errors
     /// A connector that can't know, or a place without data.
-    pub fn infer(self, name: &str, _options: &Options) -> Result<SchemaRef> {
+    pub fn infer(self, name: &str, options: &Options) -> Result<SchemaRef> {
+        if let Some(own) = self.own_schema(options)? {
+            return Ok(own);
+        }
         match self {
-            SourceConnector::Memory => Err(Error::invalid(format!("stream {name} needs a column list")).help(
-                "CREATE STREAM name (column type, …): only data can show a schema, and a memory stream has none",
-            )),
-            other => Err(Error::not_yet(format!("connector '{}'", other.name()))),
+            SourceConnector::File => file::infer(name, options, Some(manifest_of)),
+            _ => Err(Error::invalid(format!("stream {name} needs a column list"))
+                .help("CREATE STREAM name (column type, …): only data that can be read again can show its columns")),
         }
     }
 
     /// The keys that `METADATA FROM 'key'` may name.
     pub fn metadata_keys(self) -> &'static [&'static str] {
-        &[]
+        match self {
+            SourceConnector::File => &["path", "name", "mtime", "size", "line", "offset", "corrupt_record"],
+            SourceConnector::Stdin => &["line", "corrupt_record"],
+            _ => &[],
+        }
     }
 }
 
@@ -145,13 +171,18 @@ impl SinkConnector {
             return Err(unknown(&entry, names, SINKS_NOT_YET, is_source.then_some("source")));
         };
         refuse_avro(options)?;
-        options.check(&format!("connector '{}'", connector.name()), connector.options()?)?;
+        options.check(&format!("connector '{}'", connector.name()), connector.options())?;
         Ok(connector)
     }
 
     /// The connector's table of options.
-    pub fn options(self) -> Result<&'static [OptionSpec]> {
-        Err(Error::not_yet(format!("sink connector '{}'", self.name())))
+    pub fn options(self) -> &'static [OptionSpec] {
+        match self {
+            SinkConnector::File => sink::file::OPTIONS,
+            SinkConnector::Stdout => sink::stdout::OPTIONS,
+            SinkConnector::Console => sink::console::OPTIONS,
+            SinkConnector::Blackhole => sink::blackhole::OPTIONS,
+        }
     }
 
     /// Whether what it wrote is still there when the process has ended.
@@ -187,15 +218,36 @@ pub struct Shown {
     pub console_format: String,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,
+    /// What has no place in the console's format.
+    pub notices: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Opens a stream's source for one reader.
-pub(super) fn open_source(stream: &StreamDef, _log: SourceLog) -> Result<Box<dyn Source>> {
-    match (stream.connector, &stream.memory) {
-        (SourceConnector::Memory, Some(rows)) => Ok(Box::new(MemorySource::new(rows.clone()))),
-        (SourceConnector::Memory, None) => Err(Error::internal("a memory stream without its rows")),
-        (other, _) => Err(Error::not_yet(format!("connector '{}'", other.name()))),
-    }
+pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn Source>> {
+    let clock = || stream.clock.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let options = &stream.options;
+    Ok(match (stream.connector, &stream.memory) {
+        (SourceConnector::Memory, Some(rows)) => Box::new(memory::open(rows)),
+        (SourceConnector::Memory, None) => return Err(Error::internal("a memory stream without its rows")),
+        (SourceConnector::Rate, _) => Box::new(rate::open(options, clock())?),
+        (SourceConnector::RateMicroBatch, _) => Box::new(rate_micro_batch::open(options)?),
+        (SourceConnector::Nexmark, _) => Box::new(nexmark::open(options, clock())?),
+        (SourceConnector::File, _) => {
+            let (fields, metadata) = stream.source_columns();
+            let manifest = Some(manifest_of as file::Manifest);
+            Box::new(file::open(file::FileSourceArgs { name: &stream.name, fields: Some(fields), metadata, options, log, manifest })?)
+        }
+        (SourceConnector::Stdin, _) => {
+            let (fields, metadata) = stream.source_columns();
+            Box::new(stdin::open(stdin::StdinSourceArgs { name: &stream.name, fields: Some(fields), metadata, options })?)
+        }
+    })
+}
+
+/// The files that a folder's manifest names, for the file source.
+fn manifest_of(folder: &std::path::Path) -> Result<Vec<String>> {
+    let files = sink::file::committed_files(&LocalStore::new(folder))?;
+    Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())
 }
 
 /// The rows of a memory stream.
@@ -204,21 +256,31 @@ pub(super) fn memory_rows(connector: SourceConnector, name: &str, schema: &Schem
 }
 
 /// Opens a sink of the catalog for one query.
-pub(super) fn open_sink(sink: &SinkDef, _context: SinkContext, _shown: &Shown) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet(format!("sink connector '{}'", sink.connector.name())))
+pub(super) fn open_sink(sink: &SinkDef, context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>> {
+    Ok(match sink.connector {
+        SinkConnector::File => Box::new(sink::file::open(&sink.options, &context)?),
+        SinkConnector::Stdout => Box::new(sink::stdout::open(&sink.options, &context, shown.output.clone())?),
+        SinkConnector::Console => open_console(context, shown)?,
+        SinkConnector::Blackhole => open_blackhole(context)?,
+    })
 }
 
 /// `INTO CONSOLE`, and what WATCH shows.
 ///
 /// # Errors
 /// The console's format is not known.
-pub fn open_console(_context: SinkContext, _shown: &Shown) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet("INTO CONSOLE"))
+pub fn open_console(context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>> {
+    let style = sink::console::ConsoleStyle {
+        format: shown.console_format.parse()?,
+        empty_batches: shown.empty_batches,
+        notices: shown.notices.clone(),
+    };
+    Ok(Box::new(sink::console::open(&context, shown.output.clone(), style)))
 }
 
 /// `INTO BLACKHOLE`
-pub fn open_blackhole(_context: SinkContext) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet("INTO BLACKHOLE"))
+pub fn open_blackhole(context: SinkContext) -> Result<Box<dyn Sink>> {
+    Ok(Box::new(sink::blackhole::open(&Options::default(), &context)?))
 }
 
 fn take_connector(options: &mut Options) -> Result<Option<OptionEntry>> {

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
 use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
-use super::{StreamColumn, StreamDef, pin};
+use super::{SessionClock, StreamColumn, StreamDef, pin};
 use crate::error::{Error, Result, closest};
 use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast};
 
@@ -26,7 +26,7 @@ pub struct Created {
 ///
 /// # Errors
 /// A wrong option, type, expression or watermark, at its place; a schema that can't be inferred.
-pub fn create(create: &CreateStream, sql: String, state: &SessionState) -> Result<Created> {
+pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &SessionClock) -> Result<Created> {
     let name = &create.name;
     let mut options = create.options.clone().unwrap_or_default();
     let connector = SourceConnector::choose(&mut options).map_err(|e| e.at(Some(name.span)))?;
@@ -38,6 +38,10 @@ pub fn create(create: &CreateStream, sql: String, state: &SessionState) -> Resul
         (None, Some(columns)) => source_columns(name, columns, connector)?,
         (Some(schema), _) => (schema.clone(), Vec::new()),
         (None, None) => return Err(Error::internal("a stream without columns")),
+    };
+    let source_schema = match connector.own_schema(&options)? {
+        Some(own) => agree(&own, &source_schema, connector).map_err(|e| e.at(Some(name.span)))?,
+        None => source_schema,
     };
     let columns = match (&inferred, &create.columns) {
         (None, Some(columns)) => stream_columns(columns, &source_schema, state)?,
@@ -59,9 +63,26 @@ pub fn create(create: &CreateStream, sql: String, state: &SessionState) -> Resul
         watermark: create.watermark.clone(),
         connector,
         options,
+        clock: clock.clone(),
         sql: pinned.clone().unwrap_or(sql),
     };
     Ok(Created { stream, pinned })
+}
+
+/// A connector that makes its own rows has its own columns: those declared must be among them.
+fn agree(own: &SchemaRef, declared: &SchemaRef, connector: SourceConnector) -> Result<SchemaRef> {
+    for field in declared.fields() {
+        let Ok(given) = own.field_with_name(field.name()) else {
+            let names: Vec<&str> = own.fields().iter().map(|f| f.name().as_str()).collect();
+            let message = format!("connector '{}' gives no column {}", connector.name(), field.name());
+            return Err(Error::invalid(message).help(format!("it gives {}; leave the column list out to take them all", names.join(", "))));
+        };
+        if given.data_type() != field.data_type() {
+            let message = format!("column {} of connector '{}' is {}, not {}", field.name(), connector.name(), given.data_type(), field.data_type());
+            return Err(Error::invalid(message).help("leave the column list out to take the connector's columns, or add a computed column"));
+        }
+    }
+    Ok(own.clone())
 }
 
 /// Inferred columns have the types that their CREATE text gives.

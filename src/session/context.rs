@@ -54,7 +54,7 @@ impl TableFunctionImpl for NotYet {
 impl Session {
     /// The session's clock.
     pub(super) fn clock(&self) -> Clock {
-        lock(&self.clock).clone()
+        self.clock.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// DataFusion's state for one statement, with `now()` as the session's clock has it.

@@ -76,7 +76,7 @@ impl Session {
         let schema = Arc::new(Schema::new(into.columns.to_vec()));
         let batch = checked(&into.words, schema, &self.collect(state, &plan)?)?;
         let inserted = batch.num_rows();
-        rows.append(batch)?;
+        rows.insert(vec![batch])?;
         Ok(Answer::done(format!("INSERT 0 {inserted}")))
     }
 

@@ -12,7 +12,8 @@ use super::target::Uses;
 use super::{Answer, Session, lock};
 use crate::error::{Error, Result, closest};
 use crate::execution::{QueryHandle, QueryState, StopReceipt};
-use crate::parser::{AwaitUntil, ClockMove, Crash, Interval, Name, OutputMode, Step, StopHow, Trigger, Which};
+use crate::checkpoint::failpoint::Action;
+use crate::parser::{CrashAction, AwaitUntil, ClockMove, Crash, Interval, Name, OutputMode, Step, StopHow, Trigger, Which};
 
 /// A query that this session started. It keeps its name after its end, until DROP QUERY or a START of that name.
 pub(super) struct QueryEntry {
@@ -76,7 +77,15 @@ impl Session {
             return Err(Error::invalid_at(crash.query.span, "CRASH needs a clock that the script holds")
                 .help("SET clock = 'manual' before the first START"));
         }
-        Err(Error::not_yet("CRASH QUERY").at(Some(crash.query.span)))
+        let action = match crash.action {
+            CrashAction::Kill => Action::Kill,
+            CrashAction::Error => Action::Error,
+            CrashAction::Torn(bytes) => Action::Torn(bytes),
+            CrashAction::Enospc => Action::Enospc,
+            CrashAction::LostFsync => Action::LostFsync,
+        };
+        self.query(&crash.query)?.failpoints().arm(&crash.point, crash.hit, action)?;
+        Ok(Answer::done("CRASH QUERY"))
     }
 
     pub(super) fn explain_query(&self, name: &Name) -> Result<Answer> {

@@ -26,9 +26,17 @@ impl Session {
             return self.analyze(&state, super::context::bounded(plan)?, verbose);
         }
         if planner::reads_stream(&plan) {
-            return incremental::explain(&plan, default_mode(&plan)).map(Answer::Text);
+            return self.explain_streaming(plan);
         }
         self.explain_static(&state, &plan, verbose)
+    }
+
+    /// What START QUERY … INTO CONSOLE would run.
+    fn explain_streaming(&self, plan: LogicalPlan) -> Result<Answer> {
+        let (mode, target) = (default_mode(&plan), self.console().traits);
+        let (partitions, state) = (super::lock(&self.settings).partitions, self.state());
+        let plan = self.block_on(async { incremental::plan(&state, plan, mode, &target, partitions).await })?;
+        Ok(Answer::Text(incremental::explain(&plan, &target.name).trim_end().to_string()))
     }
 
     fn explain_static(&self, state: &SessionState, plan: &LogicalPlan, verbose: bool) -> Result<Answer> {

@@ -196,7 +196,7 @@ impl Session {
 
     fn set_clock(&self, name: &Name, value: &str) -> Result<()> {
         let manual = value.eq_ignore_ascii_case("manual");
-        let mut clock = lock(&self.clock);
+        let mut clock = self.clock.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         if clock.is_manual() == manual {
             return Ok(());
         }

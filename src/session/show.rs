@@ -26,8 +26,24 @@ impl Session {
             Show::ProgressLive => Err(Error::not_yet("SHOW PROGRESS LIVE").help("SHOW PROGRESS, or \\watch")),
             Show::Status(query) => self.show_status(query.as_ref()),
             Show::State(query) => self.show_state(query),
-            Show::Failpoints => Err(Error::not_yet("SHOW FAILPOINTS")),
+            Show::Failpoints => self.show_failpoints(),
         }
+    }
+
+    /// The points by name, and what is armed at each.
+    fn show_failpoints(&self) -> Result<Answer> {
+        let mut armed: Vec<(String, String)> = Vec::new();
+        for (name, query) in lock(&self.queries).iter() {
+            armed.extend(query.handle.failpoints().armed().into_iter().map(|a| (a.point.to_string(), format!("{name}: {a}"))));
+        }
+        let at = |point: &str| {
+            let here: Vec<&str> = armed.iter().filter(|(p, _)| p == point).map(|(_, a)| a.as_str()).collect();
+            (!here.is_empty()).then(|| here.join("; "))
+        };
+        Answer::table(vec![
+            ("point", strings(crate::checkpoint::failpoint::POINTS.iter().map(|p| p.to_string()))),
+            ("armed", optional(crate::checkpoint::failpoint::POINTS.iter().map(|p| at(p)))),
+        ])
     }
 
     fn show_streams(&self) -> Result<Answer> {
