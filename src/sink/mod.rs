@@ -88,3 +88,6 @@ pub trait Sink: Send {
 
 /// Where console and stdout sinks write: shared with the shell, so that a batch is never mixed with an answer.
 pub type SharedOutput = Arc<std::sync::Mutex<Box<dyn std::io::Write + Send>>>;
+
+#[cfg(test)]
+mod shown_tests;

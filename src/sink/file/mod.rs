@@ -85,10 +85,12 @@ pub fn open(options: &Options, context: &SinkContext) -> Result<FileSink> {
     };
     let path = required("path", "path = 'out'")?;
     let root = local_folder(path)?;
-    let store = LocalStore::new(root.clone());
+    let store = Arc::new(LocalStore::new(root.clone()));
+    let failing = FailStore::manifest(store.clone(), context.failpoints.clone());
+    let sink = open_in(options, context, path, root, Arc::new(failing))?;
+    // Only now: until the manifest is ours, a temporary file in it may be being written.
     store.sweep(manifest::FOLDER)?;
-    let store = FailStore::manifest(Arc::new(store), context.failpoints.clone());
-    open_in(options, context, path, root, Arc::new(store))
+    Ok(sink)
 }
 
 /// [`open`] with the manifest in a store of the caller's.
@@ -232,5 +234,7 @@ impl Sink for FileSink {
     }
 }
 
+#[cfg(test)]
+mod manifest_tests;
 #[cfg(test)]
 mod tests;

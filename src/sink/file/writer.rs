@@ -185,10 +185,7 @@ impl PartWriter {
             Encoder::Plain(_, out) => unbuffered(out)?,
             Encoder::Gz(_, out) => unbuffered(out.finish().map_err(failed)?)?,
             Encoder::Zst(_, out) => unbuffered(out.finish().map_err(failed)?)?,
-            Encoder::Parquet(mut writer) => {
-                writer.finish().map_err(|e| parquet_failed(&path, e))?;
-                writer.into_inner().map_err(|e| parquet_failed(&path, e))?
-            }
+            Encoder::Parquet(writer) => writer.into_inner().map_err(|e| parquet_failed(&path, e))?,
         };
         counted.file.sync_all().map_err(|e| Error::io(format!("syncing {}", path.display()), &e))?;
         Ok(Written { size: counted.size, rows, crc32c: counted.crc32c })
