@@ -17,7 +17,8 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use self::manifest::{Manifest, committed_files};
+use self::manifest::Manifest;
+pub use self::manifest::committed_files;
 use self::partition::Partitioner;
 use self::parts::{Parts, make_folder, stray_parts};
 use self::writer::FileFormat;
