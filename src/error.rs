@@ -3,6 +3,8 @@
 //! Every message says what is wrong and where: the place in the SQL ([`Span`]), or the source, file, line or
 //! offset of the data; and what to do about it (`help`). Nothing here prints: the shell renders.
 
+mod diagnose;
+
 use std::fmt;
 
 /// The crate's result.
@@ -195,4 +197,11 @@ pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .filter(|(distance, name)| *distance <= 1 + name.len().max(written.len()) / 4)
         .min_by_key(|(distance, name)| (*distance, *name))
         .map(|(_, name)| name)
+}
+
+impl From<Error> for datafusion::error::DataFusionError {
+    /// An error of ours on its way through DataFusion; the other conversion takes it out again.
+    fn from(error: Error) -> Self {
+        datafusion::error::DataFusionError::External(Box::new(error))
+    }
 }

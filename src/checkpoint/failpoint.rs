@@ -66,6 +66,19 @@ pub struct Armed {
     pub action: Action,
 }
 
+impl fmt::Display for Armed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = match self.action {
+            Action::Kill => "kill".to_string(),
+            Action::Error => "error".to_string(),
+            Action::Torn(bytes) => format!("torn {bytes}"),
+            Action::Enospc => "enospc".to_string(),
+            Action::LostFsync => "lost_fsync".to_string(),
+        };
+        write!(f, "{action}, hit {}", self.hits_left)
+    }
+}
+
 /// The failpoints of one query; clones share them. One relaxed load while none is armed.
 #[derive(Clone, Default)]
 pub struct Failpoints(Arc<Shared>);

@@ -9,6 +9,8 @@ mod commit_log;
 mod damage;
 /// The checkpoint as a whole, opened under its lease.
 mod directory;
+#[cfg(test)]
+mod documented;
 /// A store that fails where a test wants it to.
 mod fail_store;
 /// Places where a test can make a run crash.

@@ -1,1 +1,169 @@
-//! Keys as bytes.
+//! Keys as bytes: equal keys have equal bytes, and bytes sort as the keys do (NULL first).
+//!
+//! The bytes live in memory only. They are arrow's row encoding, which may change between versions, and their
+//! hash differs between processes; so neither is ever stored (state files hold plain columns).
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, Float16Array, Float32Array, Float64Array, GenericListArray, MapArray,
+    OffsetSizeTrait, StructArray,
+};
+use arrow::datatypes::{DataType, FieldRef};
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use crate::error::{Error, Result};
+
+/// Turns key columns into bytes and back.
+pub struct KeyCodec {
+    converter: RowConverter,
+    /// Which columns hold floats somewhere inside and must be normalised first.
+    floats: Vec<bool>,
+    hasher: foldhash::fast::FixedState,
+}
+
+/// The keys of some rows: bytes and a hash each.
+pub struct Keys {
+    pub rows: Rows,
+    pub hashes: Vec<u64>,
+}
+
+impl KeyCodec {
+    /// A codec for key columns of these types, in this order.
+    ///
+    /// # Errors
+    /// Unsupported, when a type has no order: a map, for one.
+    pub fn new(fields: &[FieldRef]) -> Result<Self> {
+        let sort = fields.iter().map(|f| SortField::new(f.data_type().clone())).collect();
+        let converter =
+            RowConverter::new(sort).map_err(|e| Error::unsupported(format!("these columns can't be a key: {e}")))?;
+        let floats = fields.iter().map(|f| holds_float(f.data_type())).collect();
+        Ok(KeyCodec { converter, floats, hasher: foldhash::fast::FixedState::with_seed(0x6c65_7661_6461) })
+    }
+
+    /// The keys of `rows` rows; `columns` as given to [`KeyCodec::new`], and possibly none at all.
+    pub fn encode(&self, columns: &[ArrayRef], rows: usize) -> Result<Keys> {
+        let columns: Vec<ArrayRef> = columns
+            .iter()
+            .zip(&self.floats)
+            .map(|(c, f)| if *f { normalise(c) } else { Ok(c.clone()) })
+            .collect::<Result<_>>()?;
+        let encoded = if columns.is_empty() {
+            return Ok(Keys { rows: self.converter.empty_rows(0, 0), hashes: vec![self.hash(&[]); rows] });
+        } else {
+            self.converter.convert_columns(&columns).map_err(internal)?
+        };
+        let hashes = (0..rows).map(|row| self.hash(encoded.row(row).data())).collect();
+        Ok(Keys { rows: encoded, hashes })
+    }
+
+    /// The key columns of keys given as bytes.
+    pub fn decode<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Result<Vec<ArrayRef>> {
+        let parser = self.converter.parser();
+        self.converter.convert_rows(keys.map(|k| parser.parse(k))).map_err(internal)
+    }
+
+    /// The hash of a key's bytes. Differs between builds; never stored.
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+}
+
+impl Keys {
+    /// The bytes of one row's key.
+    pub fn bytes(&self, row: usize) -> &[u8] {
+        if self.rows.num_rows() == 0 { &[] } else { self.rows.row(row).data() }
+    }
+}
+
+/// The partition of a key's hash, of `partitions`.
+pub fn partition_of(hash: u64, partitions: usize) -> usize {
+    ((u128::from(hash) * partitions as u128) >> 64) as usize
+}
+
+/// The rows of each partition, in their order.
+pub fn split(keys: &Keys, partitions: usize) -> Vec<Vec<u32>> {
+    let mut parts = vec![Vec::with_capacity(keys.hashes.len() / partitions + 16); partitions];
+    for (row, hash) in keys.hashes.iter().enumerate() {
+        parts[partition_of(*hash, partitions)].push(row as u32);
+    }
+    parts
+}
+
+fn internal(error: ArrowError) -> Error {
+    Error::internal(format!("key encoding: {error}"))
+}
+
+fn holds_float(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => true,
+        DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) | DataType::Map(f, _) => {
+            holds_float(f.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().any(|f| holds_float(f.data_type())),
+        DataType::Dictionary(_, value) => holds_float(value),
+        _ => false,
+    }
+}
+
+/// All NaN become one, −0.0 becomes +0.0, inside structs and lists too.
+pub fn normalise(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Float16 => {
+            let values = array.as_primitive::<arrow::datatypes::Float16Type>();
+            Arc::new(values.unary::<_, arrow::datatypes::Float16Type>(|v| {
+                if v.is_nan() {
+                    half::f16::NAN
+                } else if v == half::f16::ZERO {
+                    half::f16::ZERO
+                } else {
+                    v
+                }
+            })) as Arc<Float16Array>
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive::<arrow::datatypes::Float32Type>();
+            Arc::new(values.unary::<_, arrow::datatypes::Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }))
+                as Arc<Float32Array>
+        }
+        DataType::Float64 => {
+            let values = array.as_primitive::<arrow::datatypes::Float64Type>();
+            Arc::new(values.unary::<_, arrow::datatypes::Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }))
+                as Arc<Float64Array>
+        }
+        DataType::Struct(fields) if holds_float(array.data_type()) => {
+            let values = array.as_struct();
+            let columns = values.columns().iter().map(normalise).collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new(fields.clone(), columns, values.nulls().cloned()).map_err(internal)?)
+        }
+        DataType::List(field) if holds_float(array.data_type()) => list::<i32>(array, field)?,
+        DataType::LargeList(field) if holds_float(array.data_type()) => list::<i64>(array, field)?,
+        DataType::FixedSizeList(field, size) if holds_float(array.data_type()) => {
+            let values = array.as_fixed_size_list();
+            let inner = normalise(values.values())?;
+            Arc::new(
+                FixedSizeListArray::try_new(field.clone(), *size, inner, values.nulls().cloned()).map_err(internal)?,
+            )
+        }
+        DataType::Map(field, sorted) if holds_float(array.data_type()) => {
+            let values = array.as_map();
+            let entries: ArrayRef = Arc::new(values.entries().clone());
+            let entries = normalise(&entries)?.as_struct().clone();
+            let map =
+                MapArray::try_new(field.clone(), values.offsets().clone(), entries, values.nulls().cloned(), *sorted);
+            Arc::new(map.map_err(internal)?)
+        }
+        _ => array.clone(),
+    })
+}
+
+fn list<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    let values = array.as_list::<O>();
+    let inner = normalise(values.values())?;
+    let list = GenericListArray::<O>::try_new(field.clone(), values.offsets().clone(), inner, values.nulls().cloned());
+    Ok(Arc::new(list.map_err(internal)?))
+}

@@ -1,20 +1,26 @@
-//! What people and other programs read: tables, csv, json.
+//! Rows → text: tables, csv, tsv, json, json lines, markdown, one column a line; and errors with their line of SQL.
 //!
-//! This room knows record batches; it knows no queries and no terminal.
+//! This room knows record batches and text. It doesn't know where the text goes, how wide a terminal is, or what a
+//! query is. Everything it is given is shown: it never cuts a value or leaves out a row.
+//!
+//! ```text
+//! RecordBatch ─cell→ text of one value ─table | delimited | json | vertical→ lines
+//! ```
 
-pub mod table;
+mod cell;
+mod delimited;
+mod error;
+mod format;
+mod json;
+mod table;
+#[cfg(test)]
+mod tests;
+mod time;
+mod vertical;
+mod visible;
+mod writer;
 
-pub use table::write_rows;
-
-/// How rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Table,
-    Csv,
-    /// One array of objects.
-    Json,
-    /// One object a line.
-    JsonLines,
-    Markdown,
-    Vertical,
-}
+pub use error::render_error;
+pub use format::Format;
+pub use visible::{visible, visible_lines};
+pub use writer::{RowWriter, write_rows};

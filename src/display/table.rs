@@ -1,96 +1,133 @@
-//! Rows as text, in each of the formats.
+//! Grids: the ASCII table and the markdown table.
+//!
+//! Two passes over the batches, so that no second copy of the result is kept: the first measures, the second
+//! writes. Widths are those of a terminal: two columns for a CJK character or an emoji, none for a combining mark.
 
 use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
+use unicode_width::UnicodeWidthStr;
 
-use super::Format;
+use super::cell::{Cell, Dialect, cells, is_number, plain_columns};
+use super::visible::visible;
+use super::writer::invalid;
 
-/// Writes `batches`, which all have `schema`, to `out`. CSV begins with its header.
-///
-/// # Errors
-/// Whatever `out` says, or a column whose type the format has no text for.
-pub fn write_rows(out: &mut dyn Write, format: Format, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<()> {
-    match format {
-        Format::Table => write_table(out, batches, schema, ASCII),
-        Format::Markdown => write_table(out, batches, schema, MARKDOWN),
-        Format::Vertical => write_vertical(out, batches, schema),
-        Format::Csv => write_csv(out, batches, schema),
-        Format::Json => {
-            let mut writer = arrow::json::writer::ArrayWriter::new(out);
-            batches.iter().try_for_each(|b| writer.write(b)).and_then(|()| writer.finish()).map_err(to_io)?;
-            writeln!(writer.into_inner())
-        }
-        Format::JsonLines => {
-            let mut writer = arrow::json::writer::LineDelimitedWriter::new(out);
-            batches.iter().try_for_each(|b| writer.write(b)).and_then(|()| writer.finish()).map_err(to_io)
-        }
+/// What the grid is drawn with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grid {
+    Ascii,
+    Markdown,
+}
+
+/// A column as it is drawn.
+struct Column {
+    title: String,
+    width: usize,
+    right: bool,
+}
+
+/// Writes the whole result.
+pub(super) fn write_table(
+    out: &mut dyn Write,
+    grid: Grid,
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+) -> io::Result<()> {
+    let columns = measure(grid, batches, schema)?;
+    let rule = rule(grid, &columns);
+    let mut line = String::new();
+    for column in &columns {
+        push_field(&column.title, column, &mut line);
     }
-}
-
-const ASCII: TableStyle = TableStyle::new()
-    .top_border(LineStyle::new('+', '-', '+', '+'))
-    .header_lines(ContentLineStyle::new('|', '|', '|'))
-    .header_separator(LineStyle::new('+', '-', '+', '+'))
-    .content_lines(ContentLineStyle::new('|', '|', '|'))
-    .bottom_border(LineStyle::new('+', '-', '+', '+'));
-
-const MARKDOWN: TableStyle = TableStyle::new()
-    .header_lines(ContentLineStyle::new('|', '|', '|'))
-    .header_separator(LineStyle::new('|', '-', '|', '|'))
-    .content_lines(ContentLineStyle::new('|', '|', '|'));
-
-fn write_table(out: &mut dyn Write, batches: &[RecordBatch], schema: &SchemaRef, style: TableStyle) -> io::Result<()> {
-    let mut table = Table::new();
-    table.load_style(style);
-    table.set_header(schema.fields().iter().map(|f| f.name().as_str()));
-    each_row(batches, |cells| {
-        table.add_row(cells);
-        Ok(())
-    })?;
-    for (index, field) in schema.fields().iter().enumerate() {
-        if let (true, Some(column)) = (field.data_type().is_numeric(), table.column_mut(index)) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    line.push_str("|\n");
+    match grid {
+        Grid::Ascii => out.write_all([rule.as_str(), &line, &rule].concat().as_bytes())?,
+        Grid::Markdown => out.write_all([line.as_str(), &rule].concat().as_bytes())?,
     }
-    writeln!(out, "{table}")
-}
-
-fn write_vertical(out: &mut dyn Write, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<()> {
-    let width = schema.fields().iter().map(|f| f.name().chars().count()).max().unwrap_or(0);
-    let mut number = 0;
-    each_row(batches, |cells| {
-        number += 1;
-        writeln!(out, "-[ RECORD {number} ]-")?;
-        cells.iter().zip(schema.fields()).try_for_each(|(cell, f)| writeln!(out, "{:width$} | {cell}", f.name()))
-    })
-}
-
-fn write_csv(out: &mut dyn Write, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<()> {
-    let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(out);
-    writer.write(&RecordBatch::new_empty(schema.clone())).map_err(to_io)?;
-    batches.iter().try_for_each(|b| writer.write(b)).map_err(to_io)
-}
-
-fn each_row(batches: &[RecordBatch], mut row: impl FnMut(Vec<String>) -> io::Result<()>) -> io::Result<()> {
-    let options = FormatOptions::default();
     for batch in batches {
-        let formatters = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options));
-        let formatters = formatters.collect::<Result<Vec<_>, _>>().map_err(to_io)?;
-        for index in 0..batch.num_rows() {
-            row(formatters.iter().map(|f| f.value(index).to_string()).collect())?;
+        each_row(grid, batch, |row| {
+            line.clear();
+            for (text, column) in row.iter().zip(&columns) {
+                push_field(text, column, &mut line);
+            }
+            line.push_str("|\n");
+            out.write_all(line.as_bytes())
+        })?;
+    }
+    if grid == Grid::Ascii { out.write_all(rule.as_bytes()) } else { Ok(()) }
+}
+
+fn measure(grid: Grid, batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column>> {
+    let column = |field: &arrow::datatypes::FieldRef| {
+        let title = escape(grid, field.name());
+        // A rule of markdown wants three characters.
+        let least = if grid == Grid::Markdown { 3 } else { 0 };
+        Column { width: title.width().max(least), right: is_number(field.data_type()), title }
+    };
+    let mut columns: Vec<Column> = schema.fields().iter().map(column).collect();
+    for batch in batches {
+        each_row(grid, batch, |row| {
+            for (text, column) in row.iter().zip(&mut columns) {
+                column.width = column.width.max(text.width());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(columns)
+}
+
+/// Hands over the texts of each row.
+fn each_row(grid: Grid, batch: &RecordBatch, mut take: impl FnMut(&[String]) -> io::Result<()>) -> io::Result<()> {
+    let plain = plain_columns(batch).map_err(invalid)?;
+    let cells = cells(&plain, Dialect::People).map_err(invalid)?;
+    let mut row = vec![String::new(); cells.len()];
+    for at in 0..batch.num_rows() {
+        for (text, cell) in row.iter_mut().zip(&cells) {
+            text.clear();
+            *text = cell_text(grid, cell, at, std::mem::take(text))?;
         }
+        take(&row)?;
     }
     Ok(())
 }
 
-fn to_io(error: ArrowError) -> io::Error {
-    match error {
-        ArrowError::IoError(_, error) => error,
-        other => io::Error::other(other),
+fn cell_text(grid: Grid, cell: &Cell<'_>, row: usize, mut text: String) -> io::Result<String> {
+    if cell.is_null(row) {
+        text.push_str("NULL");
+        return Ok(text);
     }
+    cell.write(row, &mut text).map_err(invalid)?;
+    // Most texts need no escape and keep their buffer.
+    let escaped = escape(grid, &text);
+    Ok(if escaped == text { text } else { escaped })
+}
+
+fn escape(grid: Grid, text: &str) -> String {
+    match grid {
+        Grid::Ascii => visible(text).into_owned(),
+        Grid::Markdown => visible(text).replace('|', "\\|"),
+    }
+}
+
+fn push_field(text: &str, column: &Column, line: &mut String) {
+    let gap = column.width.saturating_sub(text.width());
+    let (before, behind) = if column.right { (gap, 0) } else { (0, gap) };
+    line.push_str("| ");
+    line.extend(std::iter::repeat_n(' ', before));
+    line.push_str(text);
+    line.extend(std::iter::repeat_n(' ', behind + 1));
+}
+
+fn rule(grid: Grid, columns: &[Column]) -> String {
+    let mut rule = String::new();
+    for column in columns {
+        let dashes = "-".repeat(column.width);
+        match (grid, column.right) {
+            (Grid::Ascii, _) => rule.extend(["+-", &dashes, "-"]),
+            (Grid::Markdown, false) => rule.extend(["| ", &dashes, " "]),
+            (Grid::Markdown, true) => rule.extend(["| ", &dashes[1..], ": "]),
+        }
+    }
+    rule + if grid == Grid::Ascii { "+\n" } else { "|\n" }
 }

@@ -1,1 +1,68 @@
-//! operator
+//! What remembers: one operator a file, all of one shape.
+//!
+//! An operator is a small synchronous type. It is handed the changes of one micro-batch, split by its key over
+//! partitions, and the state of its partition; it hands out what changed in its output. It does not know of
+//! batches before or after, of files, or of other operators.
+
+mod aggregate;
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+pub use aggregate::{Aggregate, AggregateSpec, Emit, ForgetBy};
+
+use crate::delta::keys::Keys;
+use crate::error::Result;
+use crate::state::StateTable;
+
+/// What an operator knows of the batch it runs in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BatchInfo {
+    /// The query's clock for the batch, in milliseconds: `now()`.
+    pub timestamp: i64,
+    /// Rows at or before it are late: the watermark of the batch before, in milliseconds.
+    pub late_watermark: Option<i64>,
+    /// What it closes is forgotten at the end of the batch: the batch's own watermark, in milliseconds.
+    pub watermark: Option<i64>,
+}
+
+/// Some changes of one input, for one partition: rows of a batch that all partitions share, with their keys.
+#[derive(Clone)]
+pub struct KeyedDelta {
+    pub rows: RecordBatch,
+    pub keys: Arc<Keys>,
+    /// The rows of this partition; `None`: all of them.
+    pub select: Option<Vec<u32>>,
+}
+
+/// What an operator hands out at the end of a batch.
+#[derive(Default)]
+pub struct Output {
+    /// Rows of its output as they are now.
+    pub rows: Vec<RecordBatch>,
+    /// Where the operator retracts: rows of its output as they were, to be taken back.
+    pub old_rows: Vec<RecordBatch>,
+    /// For each row of `old_rows` the number of the key it belongs to; likewise for `rows`.
+    pub old_keys: Vec<u32>,
+    pub new_keys: Vec<u32>,
+    /// What the state's delta file of this version holds: rows written …
+    pub upserts: Vec<RecordBatch>,
+    /// … and keys forgotten.
+    pub deletes: Vec<RecordBatch>,
+    /// Rows of the state that this batch wrote and removed.
+    pub updated: u64,
+    pub removed: u64,
+}
+
+/// Anything that remembers between batches; one instance a partition.
+pub trait Operator: Send {
+    /// As shown in EXPLAIN and progress documents.
+    fn name(&self) -> &str;
+
+    /// Takes some changes of one input; called any number of times in a batch, inputs in order.
+    fn push(&mut self, input: usize, changes: &KeyedDelta, batch: &BatchInfo, state: &mut StateTable) -> Result<()>;
+
+    /// Ends the batch: hands out what changed in the output, then emits and forgets what the watermark has closed.
+    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()>;
+}

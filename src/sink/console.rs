@@ -55,7 +55,7 @@ pub struct ConsoleSink {
 pub fn open(context: &SinkContext, output: SharedOutput, style: ConsoleStyle) -> ConsoleSink {
     let changelog = match style.format {
         Format::Table | Format::Markdown | Format::Vertical => Changelog::new(context, None, "op"),
-        Format::Csv | Format::Json | Format::JsonLines => Changelog::new(context, Some("__batch"), "__op"),
+        Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => Changelog::new(context, Some("__batch"), "__op"),
     };
     ConsoleSink {
         output,
@@ -90,7 +90,7 @@ impl ConsoleSink {
     /// The batch's rows as the style wants them; a CSV header only once.
     fn text(&mut self, batches: &[RecordBatch]) -> Result<Vec<u8>> {
         let text = self.write(batches)?;
-        if self.style.format != Format::Csv {
+        if !matches!(self.style.format, Format::Csv | Format::Tsv) {
             return Ok(text);
         }
         match &self.header {
@@ -151,7 +151,7 @@ impl Sink for ConsoleSink {
         let mut text = Vec::new();
         match self.style.format {
             Format::Table | Format::Markdown | Format::Vertical => text.extend(format!("{line}\n").into_bytes()),
-            Format::Csv | Format::Json | Format::JsonLines => (self.style.notices)(&line),
+            Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => (self.style.notices)(&line),
         }
         text.extend(self.text(&batches)?);
         write_whole(&self.output, "the console", &text)?;

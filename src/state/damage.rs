@@ -72,6 +72,17 @@ fn files_come_back_as_they_were_written() {
 }
 
 #[test]
+fn an_index_is_as_documented() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner = Owner { operator: "aggregate".into(), schema: "8f175f73".into() };
+    write_delta(&LocalStore::new(dir.path()), FOLDER, &owner, 7, &[], &[]).unwrap();
+    let bytes = fs::read(dir.path().join("state/agg/7.delta")).unwrap();
+    let index = std::str::from_utf8(&bytes[8..bytes.len() - 28]).unwrap();
+    let page = include_str!("../../docs/checkpoint.md");
+    assert!(page.contains(&format!("```json\n{index}\n```")), "docs/checkpoint.md does not show:\n{index}");
+}
+
+#[test]
 fn every_damage_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let store = LocalStore::new(dir.path());

@@ -12,7 +12,7 @@
 //! that a truncated, emptied or changed file is always noticed. A snapshot is written as it is made, batch by batch.
 //!
 //! Columns are stored as plain Arrow columns, keys and values alike: neither a row encoding nor a hash is part of the
-//! format. LZ4 and not zstd, for the restart: see `docs/checkpoint.md`.
+//! format.
 
 use std::io::{self, Write};
 

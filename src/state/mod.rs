@@ -1,14 +1,19 @@
 //! What operators remember between batches.
 //!
-//! This room knows keys, values, versions and the files they are kept in; it does not know what an operator computes
-//! with them, or what a batch is beyond its number.
+//! A [`StateTable`] is one partition of one operator's memory; an [`OperatorState`] is all of them, and the files they
+//! are kept in. This room knows keys, values, versions and files; it does not know what an operator computes with them,
+//! or what a batch is beyond its number.
 
 /// One file of state: a delta or a snapshot.
 pub mod file;
+/// All partitions of an operator, loaded and kept.
+mod operator_state;
 /// What an operator's state is made of.
 pub mod schema;
+/// One partition: key → values, in columns.
+mod table;
 /// Which files make up a version, and which are no longer needed.
 pub mod versions;
 
-#[cfg(test)]
-mod damage;
+pub use operator_state::{OperatorState, Shape};
+pub use table::{Frozen, Slot, StateTable, select_rows};

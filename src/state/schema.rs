@@ -50,6 +50,19 @@ impl StateSchema {
     }
 }
 
+impl std::fmt::Display for StateSchema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let columns = |fields: &[StateField]| {
+            let column = |field: &StateField| {
+                let name = field.name.split_once(':').map_or(field.name.as_str(), |(_, name)| name);
+                format!("{name} {}", field.data_type)
+            };
+            fields.iter().map(column).collect::<Vec<_>>().join(", ")
+        };
+        write!(f, "keys ({}), values ({})", columns(&self.keys), columns(&self.values))
+    }
+}
+
 fn fields(fields: &Fields) -> Vec<StateField> {
     let field = |field: &arrow::datatypes::FieldRef| StateField {
         name: field.name().clone(),
@@ -113,6 +126,16 @@ mod tests {
         let types: Vec<_> = schema.keys.iter().chain(&schema.values).map(|f| f.data_type.as_str()).collect();
         assert_eq!(types, ["Utf8", "Timestamp(µs, \"UTC\")", "Int64", "Decimal128(38, 4)", "List(Utf8)"]);
         assert_eq!(schema.fingerprint().unwrap(), "8f175f73");
+    }
+
+    #[test]
+    fn it_is_as_documented() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        write_schema(&store, "a", &schema()).unwrap();
+        let text = String::from_utf8(store.get("a/schema").unwrap().unwrap()).unwrap();
+        let page = include_str!("../../docs/checkpoint.md");
+        assert!(page.contains(&format!("```text\n{text}```")), "docs/checkpoint.md does not show:\n{text}");
     }
 
     #[test]

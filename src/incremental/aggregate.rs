@@ -1,0 +1,249 @@
+//! An aggregation, cut in two: a fragment that makes partial states, and the operator that keeps them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::Column;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::batch_cell::BatchCell;
+use super::fragment::{Fragment, as_aggregate, partial_of};
+use super::panes::{PanesExec, pane};
+use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::time::unit_of;
+use crate::error::{Error, Result};
+use crate::operator::{AggregateSpec, Emit, ForgetBy};
+use crate::parser::OutputMode;
+use crate::planner::event_time::{EventTime, event_time};
+use crate::planner::expand;
+use crate::planner::window_functions::{START, Which, WindowShape, window_call};
+
+/// Functions whose result depends on the order of their input.
+const ORDERED: &[&str] = &["first_value", "last_value", "nth_value", "array_agg", "string_agg"];
+
+/// The time among an aggregation's keys, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeKey {
+    /// Its number among the keys.
+    pub key: usize,
+    pub time: EventTime,
+    /// The key is a `window(…)` call over rows, not a column that was computed before.
+    pub call: bool,
+}
+
+/// Finds the key that the watermark closes.
+pub fn time_key(aggregate: &Aggregate) -> Option<TimeKey> {
+    let times: Vec<TimeKey> = aggregate
+        .group_expr
+        .iter()
+        .enumerate()
+        .filter_map(|(key, expr)| {
+            let time = event_time(&aggregate.input, expr)?;
+            Some(TimeKey { key, time, call: start_call(expr).is_some() })
+        })
+        .collect();
+    times.iter().find(|t| t.time != EventTime::Time).or(times.first()).copied()
+}
+
+/// Whether any key is a window or a time, watermarked or not.
+pub fn groups_by_time(aggregate: &Aggregate) -> bool {
+    let schema = aggregate.input.schema();
+    aggregate.group_expr.iter().any(|e| {
+        start_call(e).is_some()
+            || datafusion::logical_expr::ExprSchemable::get_type(e, schema).is_ok_and(|t| t.is_temporal())
+    })
+}
+
+fn start_call(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Alias(alias) => start_call(&alias.expr),
+        other => window_call(other).filter(|c| c.which == Which::Start).map(|_| other),
+    }
+}
+
+/// The cut: the fragment in front of the operator, and what the operator needs to know.
+pub struct Cut {
+    pub first: Fragment,
+    pub spec: AggregateSpec,
+}
+
+/// What the cut needs to know of the query.
+pub struct Request<'a> {
+    pub state: &'a SessionState,
+    pub mode: OutputMode,
+    pub emit: Emit,
+    pub partitions: usize,
+    pub cell: &'a Arc<BatchCell>,
+}
+
+/// Cuts an aggregation whose input has its leaves already; `time` was found while watermarks could still be seen.
+pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request<'_>) -> Result<Cut> {
+    let never_late = request.mode == OutputMode::Complete;
+    let mut input = expand::expand(aggregate.input.as_ref().clone())?;
+    let mut groups = aggregate.group_expr.clone();
+    let mut functions = aggregate.aggr_expr.clone();
+    let mut panes = None;
+    let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, start_call(e)?.clone())));
+    if let Some((key, call)) = call {
+        let shape =
+            window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
+        let rule = LateRule { size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
+        let rows =
+            window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
+        input = Tap::plan(input, rows, TapKind::Late(rule), request.cell);
+        if shape.overlaps() && panes_allowed(&groups, &functions, key) {
+            groups[key] = with_name(&groups[key], pane_call(&call, shape)?);
+            panes = Some((key, shape));
+        } else if shape.overlaps() {
+            input = expand::spread(input, &call)?;
+            let column = Expr::Column(Column::from_name(expand::WINDOW));
+            let rule = LateRule { size: shape.size, windows: None, drop_null: true, count: false, never_late };
+            input = Tap::plan(input, column.clone(), TapKind::Late(rule), request.cell);
+            let replaced = |e: Expr| expand::replace(e, &call, &column);
+            groups = groups.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
+            functions = functions.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
+        }
+    } else if let Some(time) = time {
+        let (size, window) = match time.time {
+            EventTime::Time => (0, false),
+            EventTime::WindowStart(shape) => (shape.size, true),
+            EventTime::WindowEnd(_) => (0, true),
+        };
+        let rule = LateRule { size, windows: None, drop_null: window, count: true, never_late };
+        input = Tap::plan(input, strip_alias(&groups[time.key]), TapKind::Late(rule), request.cell);
+    }
+    let input = narrow(input, &groups, &functions)?;
+    let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, functions.clone())?);
+    let ordered = functions.iter().any(order_matters);
+    let cell = request.cell.clone();
+    let finish = move |plan: Arc<dyn ExecutionPlan>| -> Result<Arc<dyn ExecutionPlan>> {
+        let partial = partial_of(&plan)?;
+        Ok(match panes {
+            None => partial,
+            Some((key, shape)) => Arc::new(PanesExec::new(partial, key, shape, cell.clone(), never_late)),
+        })
+    };
+    let first = Fragment::plan(request.state, &plan, request.partitions, ordered, &finish).await?;
+    let partial = match panes {
+        None => first.root().clone(),
+        Some(_) => first.root().children()[0].clone(),
+    };
+    let spec = spec(&partial, time, request)?;
+    Ok(Cut { first, spec })
+}
+
+/// Panes want that nothing but the key speaks of the window, and functions that can be put together in any order.
+fn panes_allowed(groups: &[Expr], functions: &[Expr], key: usize) -> bool {
+    let others = groups.iter().enumerate().filter(|(n, _)| *n != key).map(|(_, e)| e);
+    !others.chain(functions).any(mentions_window) && !functions.iter().any(order_matters)
+}
+
+fn mentions_window(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(window_call(e).is_some())).unwrap_or(true)
+}
+
+fn order_matters(expr: &Expr) -> bool {
+    let mut matters = false;
+    let walked = expr.apply(|e| {
+        if let Expr::AggregateFunction(f) = e {
+            matters |= ORDERED.contains(&f.func.name());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    matters || walked.is_err()
+}
+
+fn pane_call(call: &Expr, shape: WindowShape) -> Result<Expr> {
+    let Expr::ScalarFunction(call) = call else { return Err(Error::internal("a window that is no call")) };
+    let pane = pane(shape);
+    let args = vec![call.args[0].clone(), lit(pane.size), lit(pane.slide), lit(pane.offset)];
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(START.clone(), args)))
+}
+
+/// `new` under the name that `old` has.
+fn with_name(old: &Expr, new: Expr) -> Expr {
+    let (qualifier, name) = old.qualified_name();
+    new.alias_qualified(qualifier, name)
+}
+
+fn strip_alias(expr: &Expr) -> Expr {
+    match expr {
+        Expr::Alias(alias) => strip_alias(&alias.expr),
+        other => other.clone(),
+    }
+}
+
+/// Only the columns that the aggregation reads: so that the optimizer reads no others.
+fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<LogicalPlan> {
+    let used: std::collections::HashSet<&Column> = groups.iter().chain(functions).flat_map(Expr::column_refs).collect();
+    let schema = input.schema().clone();
+    let mut columns: Vec<Expr> = Vec::new();
+    for (qualifier, field) in schema.iter() {
+        let column = Column::new(qualifier.cloned(), field.name());
+        if used.contains(&column) {
+            columns.push(Expr::Column(column));
+        }
+    }
+    if columns.is_empty() || columns.len() == schema.fields().len() {
+        return Ok(input);
+    }
+    Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
+}
+
+fn spec(partial: &Arc<dyn ExecutionPlan>, time: Option<TimeKey>, request: &Request<'_>) -> Result<AggregateSpec> {
+    let aggregate = as_aggregate(partial)?;
+    let schema = partial.schema();
+    let width = aggregate.group_expr().num_group_exprs();
+    let numbered = |n: usize, f: &FieldRef| -> FieldRef {
+        Field::new(format!("{n}:{}", f.name()), f.data_type().clone(), true).into()
+    };
+    let keys: Vec<FieldRef> = schema.fields()[..width].iter().enumerate().map(|(n, f)| numbered(n, f)).collect();
+    let functions = aggregate.aggr_expr().to_vec();
+    let mut at = width;
+    let mut states = Vec::new();
+    for function in &functions {
+        let fields = function.state_fields()?;
+        states.push(fields.iter().enumerate().map(|(n, f)| numbered(at + n, f)).collect::<Vec<_>>());
+        at += fields.len();
+    }
+    let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
+    let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
+    output.extend(functions.iter().enumerate().map(|(n, f)| column(width + n, f.field().data_type())));
+    let forget = match time {
+        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
+        _ => None,
+    };
+    let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
+    Ok(AggregateSpec {
+        name: "aggregate".into(),
+        key_schema: Arc::new(Schema::new(keys.clone())),
+        keys,
+        functions,
+        states,
+        output: Arc::new(Schema::new(output)),
+        state_schema: Arc::new(Schema::new(state_fields)),
+        emit: request.emit,
+        forget,
+    })
+}
+
+fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
+    let size = match time.time {
+        EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
+        _ => 0,
+    };
+    Ok(ForgetBy { column: time.key, size })
+}
+
+/// The output of an aggregation as the columns of a leaf.
+pub fn leaf_schema(output: &SchemaRef, hidden: bool) -> SchemaRef {
+    let mut fields: Vec<FieldRef> = output.fields().iter().cloned().collect();
+    if hidden {
+        fields.extend(super::retract::fields());
+    }
+    Arc::new(Schema::new(fields))
+}

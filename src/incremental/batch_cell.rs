@@ -1,0 +1,87 @@
+//! What the nodes of a fragment know of the batch that runs, and what they count in it.
+//!
+//! A fragment is planned once and run for every batch, so what changes from batch to batch (clock, watermarks) is read
+//! from here, and what is seen on the way (event times, late rows) is written here.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::operator::BatchInfo;
+
+/// Shared by all fragments of one query.
+#[derive(Debug, Default)]
+pub struct BatchCell {
+    info: Mutex<BatchInfo>,
+    /// The clock alone, for `now()`.
+    timestamp: AtomicI64,
+    inputs: Vec<Mutex<TimeStats>>,
+    pub late_rows: AtomicU64,
+    pub late_contributions: AtomicU64,
+    pub null_time_rows: AtomicU64,
+}
+
+/// The event times of one watermarked input in one batch, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TimeStats {
+    pub max: Option<i64>,
+    pub min: Option<i64>,
+    pub sum: i128,
+    pub rows: u64,
+    /// Rows too far ahead of the clock to move the watermark.
+    pub future_rows: u64,
+}
+
+impl TimeStats {
+    /// Adds what another part of the input saw.
+    pub fn add(&mut self, other: &TimeStats) {
+        self.max = self.max.max(other.max);
+        self.min = match (self.min, other.min) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.sum += other.sum;
+        self.rows += other.rows;
+        self.future_rows += other.future_rows;
+    }
+}
+
+impl BatchCell {
+    /// A cell for a query with so many watermarked inputs.
+    pub fn new(inputs: usize) -> Self {
+        BatchCell { inputs: (0..inputs).map(|_| Mutex::default()).collect(), ..BatchCell::default() }
+    }
+
+    /// Begins a batch; what was counted is forgotten.
+    pub fn begin(&self, info: BatchInfo) {
+        *self.info.lock().unwrap_or_else(PoisonError::into_inner) = info;
+        self.timestamp.store(info.timestamp, Ordering::Relaxed);
+        for counter in [&self.late_rows, &self.late_contributions, &self.null_time_rows] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        for input in &self.inputs {
+            *input.lock().unwrap_or_else(PoisonError::into_inner) = TimeStats::default();
+        }
+    }
+
+    /// The batch that runs.
+    pub fn info(&self) -> BatchInfo {
+        *self.info.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `now()` of the batch, in milliseconds.
+    pub fn timestamp(&self) -> i64 {
+        self.timestamp.load(Ordering::Relaxed)
+    }
+
+    /// Adds event times seen of an input.
+    pub fn saw(&self, input: usize, stats: &TimeStats) {
+        if let Some(input) = self.inputs.get(input) {
+            input.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
+        }
+    }
+
+    /// What was seen of an input in this batch.
+    pub fn stats(&self, input: usize) -> TimeStats {
+        self.inputs.get(input).map(|i| *i.lock().unwrap_or_else(PoisonError::into_inner)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,65 @@
+//! EXPLAIN: the incremental plan as a tree of fragments and operators, and what bounds each state.
+
+use std::fmt::Write;
+
+use super::IncrementalPlan;
+use crate::operator::{AggregateSpec, Emit};
+use crate::planner::interval_text;
+
+/// The plan as text, the sink's side first.
+pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
+    let mut text = String::new();
+    let mut line = |indent: usize, s: String| {
+        let _ = writeln!(text, "{:indent$}{s}", "");
+    };
+    line(0, format!("Sink: {sink}, mode {:?}{}", plan.mode, if plan.retracts { ", takes rows back" } else { "" }));
+    let mut indent = 2;
+    if let Some(part) = &plan.aggregate {
+        line(indent, "Fragment".into());
+        part.post.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
+        indent += 2;
+        line(indent, format!("Operator {}: {}", part.spec.name, describe(&part.spec)));
+        line(indent, format!("  state: {}", bound(&part.spec)));
+        indent += 2;
+    }
+    line(indent, "Fragment".into());
+    plan.first.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
+    for input in &plan.inputs {
+        line(indent + 2, format!("Input {}", input.name));
+    }
+    for watermark in &plan.watermarks {
+        line(indent + 2, format!("Watermark of {}: delay {}", watermark.name, interval_text(watermark.spec.delay)));
+    }
+    for table in &plan.statics {
+        line(indent + 2, format!("Static table {}", table.name));
+    }
+    text
+}
+
+fn name(field: &str) -> &str {
+    field.split_once(':').map_or(field, |(_, name)| name)
+}
+
+fn describe(spec: &AggregateSpec) -> String {
+    let keys: Vec<&str> = spec.keys.iter().map(|f| name(f.name())).collect();
+    let functions: Vec<&str> = spec.functions.iter().map(|f| f.name()).collect();
+    let emit = match spec.emit {
+        Emit::Closed => "each group once, when the watermark closes it",
+        Emit::Changed { old: true } => "changed groups, old row and new row",
+        Emit::Changed { old: false } => "changed groups",
+        Emit::All => "all groups in every batch",
+    };
+    format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), functions.join(", "))
+}
+
+/// What bounds an aggregate's state.
+pub fn bound(spec: &AggregateSpec) -> String {
+    match spec.forget {
+        Some(by) => {
+            format!("one row a group, until the watermark reaches the end of {}", name(spec.keys[by.column].name()))
+        }
+        None if spec.keys.is_empty() => "one row".into(),
+        None if spec.emit == Emit::All => "one row a group, kept for ever (COMPLETE sends all of them)".into(),
+        None => "UNBOUNDED: one row a group, kept for ever, as no key is a watermarked time".into(),
+    }
+}

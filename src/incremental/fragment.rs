@@ -1,0 +1,191 @@
+//! A fragment: a part of a plan that needs no memory between batches, made once and run for each.
+//!
+//! It is kept twice: planned for one partition, which costs little to run and keeps the order of rows, and planned for
+//! all of them. The size of a batch decides which is run.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use futures::StreamExt;
+
+use super::tap::TapPlanner;
+use crate::error::{Error, Result};
+
+/// Optimizer rules that take a stream, or the operator over it, out of a plan.
+const HARMFUL: &[&str] = &[
+    "single_distinct_aggregation_to_group_by",
+    "replace_distinct_aggregate",
+    "eliminate_filter",
+    "propagate_empty_relation",
+];
+
+/// Physical rules that merge the two halves of an aggregation, of which only the first is the fragment's.
+const HARMFUL_PHYSICAL: &[&str] =
+    &["CombinePartialFinalAggregate", "aggregate_statistics", "LimitedDistinctAggregation", "TopKAggregation"];
+
+/// A planned fragment.
+pub struct Fragment {
+    one: Arc<dyn ExecutionPlan>,
+    many: Option<Arc<dyn ExecutionPlan>>,
+    state_one: SessionState,
+    state_many: SessionState,
+}
+
+/// A change to a physical plan once it is made.
+pub type Finish = dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Send + Sync;
+
+impl Fragment {
+    /// Plans a fragment. `optimize`: run the logical optimizer first; `ordered`: never in parallel. `finish` has the last word.
+    pub async fn plan(
+        base: &SessionState,
+        plan: &LogicalPlan,
+        partitions: usize,
+        ordered: bool,
+        finish: &Finish,
+    ) -> Result<Self> {
+        let (state_one, state_many) = (fragment_state(base, 1), fragment_state(base, partitions));
+        let one = finish(physical(&state_one, plan).await?)?;
+        let many = if partitions > 1 && !ordered { Some(finish(physical(&state_many, plan).await?)?) } else { None };
+        Ok(Fragment { one, many, state_one, state_many })
+    }
+
+    /// The columns it gives.
+    pub fn schema(&self) -> SchemaRef {
+        self.one.schema()
+    }
+
+    /// The plan for one partition.
+    pub fn root(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.one
+    }
+
+    /// The plan as text, for EXPLAIN.
+    pub fn explain(&self, indent: usize) -> String {
+        let text = displayable(self.many.as_ref().unwrap_or(&self.one).as_ref()).indent(false).to_string();
+        text.lines().map(|line| format!("{:indent$}{line}\n", "")).collect()
+    }
+
+    /// How many partitions a run gives.
+    pub fn partitions(&self, parallel: bool) -> usize {
+        match &self.many {
+            Some(many) if parallel => many.output_partitioning().partition_count(),
+            _ => self.one.output_partitioning().partition_count(),
+        }
+    }
+
+    /// Runs the fragment over what its leaves hold; `take` is handed each batch as it comes, with its partition's number.
+    /// In one partition the batches come in order, on the calling thread.
+    pub fn run<F>(&self, runtime: &tokio::runtime::Handle, parallel: bool, take: F) -> Result<()>
+    where
+        F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync + 'static,
+    {
+        match &self.many {
+            Some(many) if parallel => run_parallel(runtime, many, &self.state_many, take),
+            _ => {
+                let plan = reset_plan_states(self.one.clone())?;
+                let context = self.state_one.task_ctx();
+                runtime.block_on(async {
+                    for partition in 0..plan.output_partitioning().partition_count() {
+                        let mut stream = plan.execute(partition, context.clone())?;
+                        while let Some(batch) = stream.next().await {
+                            take(partition, batch?)?;
+                        }
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+}
+
+fn run_parallel<F>(
+    runtime: &tokio::runtime::Handle,
+    plan: &Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    take: F,
+) -> Result<()>
+where
+    F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync + 'static,
+{
+    let plan = reset_plan_states(plan.clone())?;
+    let context = state.task_ctx();
+    let take = Arc::new(take);
+    runtime.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for partition in 0..plan.output_partitioning().partition_count() {
+            let mut stream = plan.execute(partition, context.clone())?;
+            let take = take.clone();
+            tasks.spawn(async move {
+                while let Some(batch) = stream.next().await {
+                    take(partition, batch?)?;
+                }
+                Ok::<(), Error>(())
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.map_err(|e| Error::internal(format!("a fragment's task failed: {e}")))??;
+        }
+        Ok(())
+    })
+}
+
+/// The state that a fragment is planned with: the session's functions and tables, without the harmful rules.
+fn fragment_state(base: &SessionState, partitions: usize) -> SessionState {
+    let rules = base.optimizers().iter().filter(|r| !HARMFUL.contains(&r.name())).cloned().collect();
+    let physical =
+        base.physical_optimizers().iter().filter(|r| !HARMFUL_PHYSICAL.contains(&r.name())).cloned().collect();
+    let mut config = base.config().clone().with_target_partitions(partitions);
+    let options = config.options_mut();
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    options.optimizer.repartition_file_scans = partitions > 1;
+    SessionStateBuilder::new_from_existing(base.clone())
+        .with_config(config)
+        .with_optimizer_rules(rules)
+        .with_physical_optimizer_rules(physical)
+        .build()
+}
+
+/// Optimizes what is below an aggregation, or all of it, and makes the physical plan.
+async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = match plan {
+        // The aggregation stays as it is: its keys and states are what the operator remembers.
+        LogicalPlan::Aggregate(aggregate) => {
+            let input = state.optimize(&aggregate.input)?;
+            plan.with_new_exprs(datafusion::logical_expr::LogicalPlan::expressions(plan), vec![input])?
+        }
+        other => state.optimize(other)?,
+    };
+    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(TapPlanner)]);
+    Ok(planner.create_physical_plan(&plan, state).await?)
+}
+
+/// The first half of an aggregation: the part of a plan that makes partial states.
+pub fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut node = plan;
+    loop {
+        if let Some(aggregate) = (node.as_ref() as &dyn std::any::Any).downcast_ref::<AggregateExec>() {
+            if *aggregate.mode() == AggregateMode::Partial {
+                return Ok(node.clone());
+            }
+        }
+        match node.children().as_slice() {
+            [child] => node = child,
+            _ => return Err(Error::internal("the aggregation has no partial half")),
+        }
+    }
+}
+
+/// The aggregation that [`partial_of`] found.
+pub fn as_aggregate(plan: &Arc<dyn ExecutionPlan>) -> Result<&AggregateExec> {
+    let found = (plan.as_ref() as &dyn std::any::Any).downcast_ref::<AggregateExec>();
+    found.ok_or_else(|| Error::internal("not an aggregation"))
+}

@@ -1,0 +1,134 @@
+//! What may run in which mode, and what can't run over a stream yet: the refusals.
+//!
+//! Every refusal names the rule and the clause that would make the query possible.
+
+use datafusion::common::JoinType;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+
+use super::TargetTraits;
+use crate::error::{Error, Result};
+use crate::parser::OutputMode;
+use crate::planner::{any, reads_stream};
+
+/// Refuses what no mode can run over a stream today. `below`: the node is below the aggregate.
+pub fn check_node(node: &LogicalPlan) -> Result<()> {
+    match node {
+        LogicalPlan::Window(_) => Err(Error::not_yet("OVER windows over a stream")),
+        LogicalPlan::Distinct(_) => Err(Error::not_yet("DISTINCT over a stream").help("GROUP BY the columns instead")),
+        LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
+        LogicalPlan::Join(join) => {
+            let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
+            match (left, right, join.join_type) {
+                (true, true, _) => Err(Error::not_yet("a join of two streams")),
+                (_, _, JoinType::Inner) => Ok(()),
+                (true, false, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) => Ok(()),
+                (false, true, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) => Ok(()),
+                (_, _, kind) => Err(Error::unsupported(format!(
+                    "a {kind} join of a stream with a static table would have to keep the table's rows until the stream ends"
+                ))
+                .help("put the stream on the side whose rows are kept: stream LEFT JOIN table")),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a subquery that reads a stream: what it gives would change under rows already judged.
+pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
+    for expr in node.expressions() {
+        let mut wrong = None;
+        let walked = expr.apply(|e| {
+            match e {
+                Expr::ScalarSubquery(s) | Expr::Exists(datafusion::logical_expr::expr::Exists { subquery: s, .. }) | Expr::InSubquery(datafusion::logical_expr::expr::InSubquery { subquery: s, .. })
+                    if any(&s.subquery, |n| crate::planner::stream_of(n).is_some()) =>
+                {
+                    wrong = Some(Error::not_yet("a subquery over a stream"));
+                }
+                Expr::ScalarFunction(f) if stateful && f.func.signature().volatility == Volatility::Volatile && !is_clock(f.func.name()) => {
+                    wrong = Some(
+                        Error::unsupported(format!("{}() gives another value each time, so a batch that is run again would not give the same groups", f.func.name()))
+                            .help("compute it outside the aggregated query"),
+                    );
+                }
+                _ => {}
+            }
+            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        });
+        walked.map_err(Error::from)?;
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn is_clock(name: &str) -> bool {
+    matches!(name, "now" | "current_date" | "current_time" | "current_timestamp" | "today")
+}
+
+/// The mode table's row for queries without an operator that remembers.
+pub fn check_stateless(mode: OutputMode) -> Result<()> {
+    if mode == OutputMode::Complete {
+        return Err(Error::unsupported(
+            "OUTPUT MODE COMPLETE wants an aggregate: without one the result table would be all input ever read",
+        )
+        .help("use OUTPUT MODE APPEND"));
+    }
+    Ok(())
+}
+
+/// The mode table's rows for an aggregate on top. `closes`: it is grouped by a watermarked time.
+pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool) -> Result<()> {
+    if mode != OutputMode::Append || closes {
+        return Ok(());
+    }
+    if groups_by_time {
+        return Err(Error::unsupported("OUTPUT MODE APPEND wants a watermark on the time that the query groups by: without one no window ever closes")
+            .help("add WITH WATERMARK column DELAY '10 seconds' behind GROUP BY, or use OUTPUT MODE UPDATE"));
+    }
+    Err(Error::unsupported(
+        "OUTPUT MODE APPEND can't run this aggregate: no group is ever final, so nothing would ever be sent",
+    )
+    .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
+}
+
+/// Sorting and limits above an aggregate.
+pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) -> Result<()> {
+    if mode == OutputMode::Complete || (!sorts && !limits) {
+        return Ok(());
+    }
+    if sorts && limits {
+        return Err(Error::not_yet("ORDER BY … LIMIT over a stream outside OUTPUT MODE COMPLETE"));
+    }
+    if limits {
+        return Err(Error::not_yet("LIMIT over a stream outside OUTPUT MODE COMPLETE"));
+    }
+    let error = Error::unsupported("ORDER BY can't be kept over a stream whose rows are sent as they change");
+    Err(if aggregates {
+        error.help("use OUTPUT MODE COMPLETE, or leave ORDER BY out")
+    } else {
+        error.help("leave ORDER BY out")
+    })
+}
+
+/// What the target takes.
+pub fn check_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> Result<()> {
+    if !target.modes.contains(&mode) {
+        let names: Vec<String> = target.modes.iter().map(|m| format!("{m:?}").to_uppercase()).collect();
+        return Err(Error::unsupported(format!(
+            "{} can't take OUTPUT MODE {}",
+            target.name,
+            format!("{mode:?}").to_uppercase()
+        ))
+        .help(format!("it takes {}", names.join(", "))));
+    }
+    if retracts && !target.deletes {
+        return Err(Error::unsupported(format!(
+            "this query can take rows back (a group may cease to fulfil HAVING), and {} only appends",
+            target.name
+        ))
+        .help("send it INTO TABLE or CONSOLE, or use OUTPUT MODE APPEND with a watermark"));
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Overlapping windows, counted in panes: partial states of a pane are handed to every window that holds it.
+//!
+//! ```text
+//! windows of 10 s every 2 s; panes of 2 s        pane 08 → windows 00, 02, 04, 06, 08
+//! ```
+//! Rows are aggregated once, by pane; only the few partial rows are spread over windows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+};
+use datafusion::scalar::ScalarValue;
+use futures::StreamExt;
+
+use super::batch_cell::BatchCell;
+use crate::delta::time::{from_millis, time_values, unit_of};
+use crate::planner::window_functions::{STARTS, WindowShape};
+
+/// The panes of windows: as long as the greatest common divisor of size and slide.
+pub fn pane(shape: WindowShape) -> WindowShape {
+    let size = gcd(shape.size, shape.slide);
+    WindowShape { size, slide: size, offset: shape.offset % size }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Spreads partial rows over the windows that hold their pane; windows that have ended are left out.
+pub struct PanesExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// The column that holds the pane's start, and in the output the window's.
+    column: usize,
+    shape: WindowShape,
+    cell: Arc<BatchCell>,
+    never_late: bool,
+    properties: Arc<PlanProperties>,
+}
+
+impl PanesExec {
+    /// Over a partial aggregation whose key `column` is the pane's start.
+    pub fn new(
+        input: Arc<dyn ExecutionPlan>,
+        column: usize,
+        shape: WindowShape,
+        cell: Arc<BatchCell>,
+        never_late: bool,
+    ) -> Self {
+        let fields: Vec<Field> = input.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        PanesExec { input, column, shape, cell, never_late, properties: Arc::new(properties) }
+    }
+}
+
+impl fmt::Debug for PanesExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PanesExec({:?})", self.shape)
+    }
+}
+
+impl DisplayAs for PanesExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let text = crate::planner::interval_text;
+        write!(
+            f,
+            "PanesExec: windows of {} every {} from panes of {}",
+            text(self.shape.size),
+            text(self.shape.slide),
+            text(pane(self.shape).size)
+        )
+    }
+}
+
+impl ExecutionPlan for PanesExec {
+    fn name(&self) -> &str {
+        "PanesExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return datafusion::common::internal_err!("panes have one input") };
+        Ok(Arc::new(PanesExec::new(input, self.column, self.shape, self.cell.clone(), self.never_late)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let (column, shape, schema) = (self.column, self.shape, self.schema());
+        let late = if self.never_late { None } else { self.cell.info().late_watermark };
+        let out = schema.clone();
+        let stream = input.map(move |batch| spread(&batch?, column, shape, late, &out));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+    }
+}
+
+fn spread(
+    batch: &RecordBatch,
+    column: usize,
+    shape: WindowShape,
+    late: Option<i64>,
+    schema: &SchemaRef,
+) -> Result<RecordBatch> {
+    let panes = batch.column(column);
+    let unit = unit_of(panes.data_type())?;
+    let length = |micros| datafusion::logical_expr::ColumnarValue::Scalar(ScalarValue::Int64(Some(micros)));
+    let args = datafusion::logical_expr::ScalarFunctionArgs {
+        args: vec![
+            datafusion::logical_expr::ColumnarValue::Array(panes.clone()),
+            length(shape.size),
+            length(shape.slide),
+            length(shape.offset),
+        ],
+        arg_fields: Vec::new(),
+        number_rows: batch.num_rows(),
+        return_field: Arc::new(Field::new("starts", STARTS.return_type(&[panes.data_type().clone()])?, true)),
+        config_options: Arc::default(),
+    };
+    let starts = STARTS.invoke_with_args(args)?.into_array(batch.num_rows())?;
+    let starts = starts.as_list::<i32>();
+    let values = time_values(starts.values())?;
+    let (size, late) = (shape.in_unit(unit)?.size, late.map(|w| from_millis(w, unit)));
+    let mut rows = Vec::with_capacity(values.len());
+    let mut windows = Vec::with_capacity(values.len());
+    for row in 0..batch.num_rows() {
+        let (from, to) = (starts.value_offsets()[row], starts.value_offsets()[row + 1]);
+        for at in from..to {
+            if late.is_none_or(|late| values.value(at as usize).saturating_add(size) > late) {
+                rows.push(row as u32);
+                windows.push(at as u32);
+            }
+        }
+    }
+    let (rows, windows) = (UInt32Array::from(rows), UInt32Array::from(windows));
+    let mut columns = batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>()?;
+    columns[column] = take(starts.values(), &windows, None)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}

@@ -1,0 +1,346 @@
+//! A node that looks at event times as rows pass: it moves a watermark, or drops what is late.
+//!
+//! Late rows are dropped before any aggregation, so that they are counted as rows. No filter is pushed through.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
+use arrow::compute::filter_record_batch;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use futures::StreamExt;
+
+use super::batch_cell::{BatchCell, TimeStats};
+use crate::delta::time::{Unit, from_millis, millis_floor, time_values, unit_of};
+use crate::planner::window_functions::WindowShape;
+
+/// What a tap does with the times it sees.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TapKind {
+    /// Moves the watermark of the input of this number.
+    Watermark { input: usize, max_future_skew: Option<i64> },
+    /// Drops what is late.
+    Late(LateRule),
+}
+
+/// When a row is late, by its time in microseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LateRule {
+    /// What the time's end is behind the time: 0, or the size of the window it starts.
+    pub size: i64,
+    /// The windows that the time falls into; then the row is late when the last of them has ended.
+    pub windows: Option<WindowShape>,
+    /// A row without a time joins no window.
+    pub drop_null: bool,
+    /// Late rows are counted here; otherwise they were counted before.
+    pub count: bool,
+    /// COMPLETE: nothing is late.
+    pub never_late: bool,
+}
+
+/// The tap in a logical plan.
+#[derive(Clone)]
+pub struct Tap {
+    pub input: LogicalPlan,
+    pub time: Expr,
+    pub kind: TapKind,
+    pub cell: Arc<BatchCell>,
+}
+
+impl Tap {
+    /// The tap as a plan.
+    pub fn plan(input: LogicalPlan, time: Expr, kind: TapKind, cell: &Arc<BatchCell>) -> LogicalPlan {
+        LogicalPlan::Extension(Extension { node: Arc::new(Tap { input, time, kind, cell: cell.clone() }) })
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tap({:?})", self.kind)
+    }
+}
+
+impl PartialEq for Tap {
+    fn eq(&self, other: &Self) -> bool {
+        self.input == other.input && self.time == other.time && self.kind == other.kind
+    }
+}
+
+impl Eq for Tap {}
+
+impl Hash for Tap {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.input.hash(state);
+        self.time.hash(state);
+        self.kind.hash(state);
+    }
+}
+
+impl PartialOrd for Tap {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        if self == other { Some(std::cmp::Ordering::Equal) } else { self.input.partial_cmp(&other.input) }
+    }
+}
+
+impl UserDefinedLogicalNodeCore for Tap {
+    fn name(&self) -> &str {
+        match self.kind {
+            TapKind::Watermark { .. } => "Watermark",
+            TapKind::Late(_) => "DropLate",
+        }
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        vec![self.time.clone()]
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", UserDefinedLogicalNodeCore::name(self), self.time)
+    }
+
+    fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
+        match (exprs.into_iter().next(), inputs.pop()) {
+            (Some(time), Some(input)) => Ok(Tap { input, time, ..self.clone() }),
+            _ => datafusion::common::internal_err!("a tap has one time and one input"),
+        }
+    }
+
+    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let mut columns = output_columns.to_vec();
+        for column in self.time.column_refs() {
+            columns.push(self.input.schema().maybe_index_of_column(column)?);
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        Some(vec![columns])
+    }
+}
+
+/// Plans taps.
+pub struct TapPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for TapPlanner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        context: &datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(tap) = node.as_any().downcast_ref::<Tap>() else { return Ok(None) };
+        let time = planner.create_physical_expr(&tap.time, logical_inputs[0].schema(), session, context)?;
+        let input = physical_inputs[0].clone();
+        Ok(Some(Arc::new(TapExec { input, time, kind: tap.kind.clone(), cell: tap.cell.clone() })))
+    }
+}
+
+/// The tap in a physical plan: its input's properties are its own.
+pub struct TapExec {
+    input: Arc<dyn ExecutionPlan>,
+    time: Arc<dyn PhysicalExpr>,
+    kind: TapKind,
+    cell: Arc<BatchCell>,
+}
+
+impl fmt::Debug for TapExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TapExec({:?})", self.kind)
+    }
+}
+
+impl DisplayAs for TapExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.kind {
+            TapKind::Watermark { .. } => write!(f, "WatermarkExec: {}", self.time),
+            TapKind::Late(_) => write!(f, "DropLateExec: {}", self.time),
+        }
+    }
+}
+
+impl ExecutionPlan for TapExec {
+    fn name(&self) -> &str {
+        "TapExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        f(&self.time)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return datafusion::common::internal_err!("a tap has one input") };
+        Ok(Arc::new(TapExec { input, time: self.time.clone(), kind: self.kind.clone(), cell: self.cell.clone() }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let work = Work { time: self.time.clone(), kind: self.kind.clone(), cell: self.cell.clone() };
+        let stream = input.map(move |batch| work.pass(batch?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), stream)))
+    }
+}
+
+struct Work {
+    time: Arc<dyn PhysicalExpr>,
+    kind: TapKind,
+    cell: Arc<BatchCell>,
+}
+
+impl Work {
+    fn pass(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let times = self.time.evaluate(&batch)?.into_array(batch.num_rows())?;
+        let unit = unit_of(times.data_type())?;
+        let times = time_values(&times)?;
+        match &self.kind {
+            TapKind::Watermark { input, max_future_skew } => {
+                let horizon = max_future_skew.map(|skew| self.cell.timestamp().saturating_add(skew / 1_000));
+                self.cell.saw(*input, &stats(&times, unit, horizon));
+                Ok(batch)
+            }
+            TapKind::Late(rule) => self.drop_late(batch, &times, unit, rule),
+        }
+    }
+
+    fn drop_late(&self, batch: RecordBatch, times: &Int64Array, unit: Unit, rule: &LateRule) -> Result<RecordBatch> {
+        let watermark = if rule.never_late { None } else { self.cell.info().late_watermark };
+        let nulls = if rule.drop_null { times.null_count() } else { 0 };
+        if nulls > 0 {
+            self.cell.null_time_rows.fetch_add(nulls as u64, Ordering::Relaxed);
+        }
+        if watermark.is_none() && nulls == 0 {
+            return Ok(batch);
+        }
+        let watermark = watermark.map(|w| from_millis(w, unit));
+        let size = WindowShape { size: rule.size, slide: 1, offset: 0 };
+        let size = if rule.size == 0 { 0 } else { size_in(size, unit)? };
+        let windows = rule.windows.map(|shape| shape.in_unit(unit)).transpose()?;
+        let (mut late_rows, mut late_contributions) = (0u64, 0u64);
+        let mut judge = |time: i64| {
+            let Some(watermark) = watermark else { return true };
+            let (late, closed) = judge(time, size, windows, watermark);
+            late_rows += u64::from(late);
+            late_contributions += closed;
+            !late
+        };
+        let keep: BooleanArray = times.iter().map(|time| Some(time.map_or(!rule.drop_null, &mut judge))).collect();
+        if rule.count {
+            self.cell.late_rows.fetch_add(late_rows, Ordering::Relaxed);
+            self.cell.late_contributions.fetch_add(late_contributions, Ordering::Relaxed);
+        }
+        if late_rows == 0 && nulls == 0 { Ok(batch) } else { Ok(filter_record_batch(&batch, &keep)?) }
+    }
+}
+
+fn size_in(shape: WindowShape, unit: Unit) -> Result<i64> {
+    Ok(WindowShape { slide: shape.size, ..shape }.in_unit(unit)?.size)
+}
+
+/// Whether a row is late, and how many of its contributions are.
+fn judge(time: i64, size: i64, windows: Option<WindowShape>, watermark: i64) -> (bool, u64) {
+    let Some(shape) = windows else {
+        let late = time.saturating_add(size) <= watermark;
+        return (late, u64::from(late));
+    };
+    let Some(last) = shape.last_start(time) else { return (false, 0) };
+    if last.saturating_sub(shape.size) > watermark {
+        return (false, 0); // not even the oldest window that could hold the time has ended
+    }
+    let (mut start, mut closed, mut open) = (last, 0, 0);
+    while start.saturating_add(shape.size) > time {
+        if start.saturating_add(shape.size) <= watermark {
+            closed += 1
+        } else {
+            open += 1
+        }
+        start = start.saturating_sub(shape.slide);
+    }
+    (open == 0, closed)
+}
+
+fn stats(times: &Int64Array, unit: Unit, horizon: Option<i64>) -> TimeStats {
+    let mut stats = TimeStats::default();
+    let values = times.iter().flatten();
+    match horizon {
+        None => {
+            let (mut max, mut min) = (i64::MIN, i64::MAX);
+            for time in values {
+                max = max.max(time);
+                min = min.min(time);
+                stats.sum += i128::from(time);
+                stats.rows += 1;
+            }
+            if stats.rows > 0 {
+                stats.max = Some(millis_floor(max, unit));
+                stats.min = Some(millis_floor(min, unit));
+                stats.sum = sum_millis(stats.sum, unit);
+            }
+        }
+        Some(horizon) => {
+            for time in values.map(|time| millis_floor(time, unit)) {
+                if time > horizon {
+                    stats.future_rows += 1;
+                    continue;
+                }
+                stats.add(&TimeStats {
+                    max: Some(time),
+                    min: Some(time),
+                    sum: i128::from(time),
+                    rows: 1,
+                    future_rows: 0,
+                });
+            }
+        }
+    }
+    stats
+}
+
+fn sum_millis(sum: i128, unit: Unit) -> i128 {
+    match unit {
+        Unit::Nanos => sum / 1_000_000,
+        Unit::Micros => sum / 1_000,
+        Unit::Millis => sum,
+        Unit::Seconds => sum * 1_000,
+        Unit::Days => sum * 86_400_000,
+    }
+}

@@ -1,0 +1,286 @@
+//! Aggregate: one output row for each group.
+//!
+//! RELATION   γ keys, f₁ … fₙ
+//! REMEMBERS  group key → the partial states of f₁ … fₙ
+//! ON CHANGE  merge the partial states of the group; emit its new row (and take back the old one)
+//! FORGETS    groups whose time is at or before the watermark; in APPEND emits them then; in COMPLETE never
+//! REFUSES    input that retracts
+//!
+//! ```text
+//! in    (a,3) (a,4)        (b,1)      partial states, a row or more a group
+//! out   (a,7)              (b,1)
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::GroupsAccumulatorAdapter;
+
+use super::{BatchInfo, KeyedDelta, Operator, Output};
+use crate::delta::time::{micros_ceil, time_values, unit_of};
+use crate::error::{Error, Result};
+use crate::state::{Slot, StateTable};
+
+/// When rows of groups are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emit {
+    /// Once, when the watermark closes the group (APPEND).
+    Closed,
+    /// Whenever the group changed (UPDATE); with `old`, the row it replaces too.
+    Changed { old: bool },
+    /// All groups in every batch (COMPLETE).
+    All,
+}
+
+/// By which key column groups are forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForgetBy {
+    /// Index of a time column among the keys.
+    pub column: usize,
+    /// What the group's end is behind that column's value, in the column's unit: a window's size, or 0.
+    pub size: i64,
+}
+
+/// What all partitions of an aggregate share.
+pub struct AggregateSpec {
+    pub name: String,
+    pub keys: Vec<FieldRef>,
+    pub functions: Vec<Arc<AggregateFunctionExpr>>,
+    /// The fields of each function's partial state.
+    pub states: Vec<Vec<FieldRef>>,
+    /// Keys, then one column a function.
+    pub output: SchemaRef,
+    /// Keys, then the states' fields.
+    pub state_schema: SchemaRef,
+    /// The keys alone.
+    pub key_schema: SchemaRef,
+    pub emit: Emit,
+    pub forget: Option<ForgetBy>,
+}
+
+impl AggregateSpec {
+    /// The time at which a group may be forgotten, in microseconds, for each row of the key columns.
+    ///
+    /// # Errors
+    /// Internal, when the column holds no time.
+    pub fn times(&self, keys: &[ArrayRef]) -> Result<Option<Vec<i64>>> {
+        let Some(ForgetBy { column, size }) = self.forget else { return Ok(None) };
+        let times = time_values(&keys[column])?;
+        let unit = unit_of(keys[column].data_type())?;
+        // A group without a time never ends: its rows join no window, so windows have none.
+        let end = |row: usize| {
+            if times.is_null(row) { i64::MAX } else { micros_ceil(times.value(row).saturating_add(size), unit) }
+        };
+        Ok(Some((0..times.len()).map(end).collect()))
+    }
+
+    fn accumulators(&self) -> Result<Vec<Box<dyn GroupsAccumulator>>> {
+        self.functions.iter().map(accumulator).collect()
+    }
+
+    /// The functions' results from their states.
+    fn evaluate(&self, states: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>> {
+        let groups: Vec<usize> = (0..rows).collect();
+        let mut at = 0;
+        let mut out = Vec::with_capacity(self.functions.len());
+        for (function, fields) in self.functions.iter().zip(&self.states) {
+            let columns = &states[at..at + fields.len()];
+            at += fields.len();
+            if state_is_result(function, fields) {
+                out.push(columns[0].clone());
+                continue;
+            }
+            let mut accumulator = accumulator(function)?;
+            accumulator.merge_batch(columns, &groups, rows).map_err(Error::from)?;
+            out.push(accumulator.evaluate(EmitTo::All).map_err(Error::from)?);
+        }
+        Ok(out)
+    }
+
+    fn result(&self, mut keys: Vec<ArrayRef>, states: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
+        keys.extend(self.evaluate(states, rows)?);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.output.clone(), keys, &options)
+            .map_err(|e| Error::internal(e.to_string()))
+    }
+}
+
+/// Functions whose only state is their result, so that nothing has to be computed from it.
+fn state_is_result(function: &AggregateFunctionExpr, state: &[FieldRef]) -> bool {
+    const SAME: &[&str] = &["count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
+    state.len() == 1
+        && !function.is_distinct()
+        && SAME.contains(&function.fun().name())
+        && state[0].data_type() == function.field().data_type()
+}
+
+fn accumulator(function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
+    if function.groups_accumulator_supported() {
+        return function.create_groups_accumulator().map_err(Error::from);
+    }
+    let function = function.clone();
+    Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
+}
+
+/// One partition's work on one batch. See the module's documentation.
+pub struct Aggregate {
+    spec: Arc<AggregateSpec>,
+    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    /// The slots this batch touched; a group's number in the batch is its index here.
+    touched: Vec<Slot>,
+    /// slot → its number in the batch, or NOT_TOUCHED.
+    numbers: Vec<u32>,
+    groups: Vec<usize>,
+}
+
+const NOT_TOUCHED: u32 = u32::MAX;
+
+impl Aggregate {
+    /// A partition that has seen nothing of any batch.
+    pub fn new(spec: Arc<AggregateSpec>) -> Result<Self> {
+        let accumulators = spec.accumulators()?;
+        Ok(Aggregate { spec, accumulators, touched: Vec::new(), numbers: Vec::new(), groups: Vec::new() })
+    }
+
+    /// Gives each row its group's number in the batch; new ones are appended to `touched`.
+    fn number_groups(&mut self, changes: &KeyedDelta, state: &mut StateTable) {
+        self.groups.clear();
+        let mut number = |row: usize| {
+            let (slot, _) = state.find_or_insert(&changes.keys, row);
+            if self.numbers.len() <= slot as usize {
+                self.numbers.resize(state.slot_bound(), NOT_TOUCHED);
+            }
+            let number = &mut self.numbers[slot as usize];
+            if *number == NOT_TOUCHED {
+                *number = self.touched.len() as u32;
+                self.touched.push(slot);
+            }
+            self.groups.push(*number as usize);
+        };
+        match &changes.select {
+            Some(rows) => rows.iter().for_each(|row| number(*row as usize)),
+            None => (0..changes.rows.num_rows()).for_each(number),
+        }
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let mut at = 0;
+        for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
+            accumulator.merge_batch(&states[at..at + fields.len()], groups, self.touched.len()).map_err(Error::from)?;
+            at += fields.len();
+        }
+        Ok(())
+    }
+
+    /// What the groups that the batch touched first in this push were before.
+    fn merge_remembered(&mut self, first: usize, state: &StateTable) -> Result<()> {
+        let (mut slots, mut groups) = (Vec::new(), Vec::new());
+        for (number, slot) in self.touched.iter().enumerate().skip(first) {
+            if state.has_values(*slot) {
+                slots.push(*slot);
+                groups.push(number);
+            }
+        }
+        if slots.is_empty() { Ok(()) } else { self.merge(&state.values(&slots)?, &groups) }
+    }
+
+    /// Writes the merged states; answers the touched slots and their states, in the same order.
+    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<(Vec<Slot>, Vec<ArrayRef>)> {
+        let touched = std::mem::take(&mut self.touched);
+        touched.iter().for_each(|slot| self.numbers[*slot as usize] = NOT_TOUCHED);
+        let mut states = Vec::new();
+        for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
+            let columns = accumulator.state(EmitTo::All).map_err(Error::from)?;
+            for (column, field) in columns.into_iter().zip(fields) {
+                states.push(as_declared(column, field)?);
+            }
+        }
+        self.accumulators = self.spec.accumulators()?;
+        if !touched.is_empty() {
+            let times = match self.spec.forget {
+                Some(_) => self.spec.times(&state.key_columns(&touched)?)?,
+                None => None,
+            };
+            out.updated += touched.len() as u64;
+            out.upserts.push(state.write(touched.clone(), states.clone(), times.as_deref())?);
+        }
+        Ok((touched, states))
+    }
+
+    fn emit(&self, slots: &[Slot], state: &StateTable, rows: &mut Vec<RecordBatch>) -> Result<()> {
+        if !slots.is_empty() {
+            rows.push(self.spec.result(state.key_columns(slots)?, &state.values(slots)?, slots.len())?);
+        }
+        Ok(())
+    }
+}
+
+impl Operator for Aggregate {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
+        let first = self.touched.len();
+        self.number_groups(changes, state);
+        self.merge_remembered(first, state)?;
+        let columns = &changes.rows.columns()[self.spec.keys.len()..];
+        let groups = std::mem::take(&mut self.groups);
+        match &changes.select {
+            None => self.merge(columns, &groups)?,
+            Some(rows) => {
+                let rows = UInt32Array::from(rows.clone());
+                let columns: Vec<_> =
+                    columns.iter().map(|c| take(c, &rows, None)).collect::<Result<_, _>>().map_err(Error::from)?;
+                self.merge(&columns, &groups)?;
+            }
+        }
+        self.groups = groups;
+        Ok(())
+    }
+
+    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()> {
+        if self.spec.emit == (Emit::Changed { old: true }) {
+            let had: Vec<u32> =
+                (0..self.touched.len() as u32).filter(|n| state.has_values(self.touched[*n as usize])).collect();
+            let slots: Vec<Slot> = had.iter().map(|n| self.touched[*n as usize]).collect();
+            self.emit(&slots, state, &mut out.old_rows)?;
+            out.old_keys = had;
+        }
+        let (touched, states) = self.write(state, out)?;
+        if let Emit::Changed { old } = self.spec.emit {
+            if !touched.is_empty() {
+                out.rows.push(self.spec.result(state.key_columns(&touched)?, &states, touched.len())?);
+            }
+            if old {
+                out.new_keys = (0..touched.len() as u32).collect();
+            }
+        }
+        if let (Some(_), Some(watermark)) = (self.spec.forget, batch.watermark) {
+            let until = watermark.saturating_mul(1_000);
+            if self.spec.emit == Emit::Closed {
+                self.emit(&state.due(until), state, &mut out.rows)?;
+            }
+            if let Some(keys) = state.forget_due(until, &self.spec.key_schema)? {
+                out.removed += keys.num_rows() as u64;
+                out.deletes.push(keys);
+            }
+        }
+        if self.spec.emit == Emit::All {
+            self.emit(&state.slots(), state, &mut out.rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// Functions declare the type of their state but some hand out a narrower or unnamed one; files want the declared.
+fn as_declared(column: ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    if column.data_type() == field.data_type() {
+        return Ok(column);
+    }
+    arrow::compute::cast(&column, field.data_type()).map_err(Error::from)
+}

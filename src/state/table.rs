@@ -1,0 +1,460 @@
+//! One partition of an operator's memory: key → values, in columns.
+//!
+//! ```text
+//! index    key bytes → slot              one small number a live key
+//! place    slot → (chunk, row)           where its values are
+//! chunks   [keys | values] [keys | values] …   immutable record batches, newest last
+//! ```
+//!
+//! A batch never changes a chunk: what it changed becomes a new chunk, which is also what the delta file of that
+//! version holds. So a commit costs what the batch changed, a snapshot can be written from frozen chunks in the
+//! background, and a row whose key was written again later is garbage. Chunks with more garbage than rows are
+//! rewritten a few at a time, and small ones are merged, at a cost in proportion to what the batch changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::{interleave, take};
+use arrow::datatypes::SchemaRef;
+use hashbrown::HashTable;
+
+use crate::delta::keys::{KeyCodec, Keys};
+use crate::error::{Error, Result};
+
+/// A live key's number in one partition, until the key is forgotten.
+pub type Slot = u32;
+
+/// Where a slot's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    chunk: u32,
+    row: u32,
+}
+
+impl Place {
+    /// Not written yet: a key of the batch that runs, or a free slot.
+    const NONE: Place = Place { chunk: u32::MAX, row: 0 };
+}
+
+#[derive(Clone)]
+struct Chunk {
+    rows: RecordBatch,
+    /// The slot each row was written for.
+    slots: Arc<Vec<Slot>>,
+    live: usize,
+}
+
+/// Chunks of fewer rows are merged with their neighbour.
+const SMALL: usize = 65_536;
+
+/// One partition of an operator's state. See the module's documentation.
+pub struct StateTable {
+    schema: SchemaRef,
+    key_columns: usize,
+    codec: Arc<KeyCodec>,
+    index: HashTable<Slot>,
+    keys: KeyArena,
+    place: Vec<Place>,
+    chunks: Vec<Option<Chunk>>,
+    /// Indices of chunks in order of age.
+    order: Vec<u32>,
+    free: Vec<Slot>,
+    /// For operators that forget by time: time → the slots that end then.
+    by_time: BTreeMap<i64, Vec<Slot>>,
+}
+
+impl StateTable {
+    /// An empty table whose rows have the columns of `schema`, the first `key_columns` of them being the key.
+    pub fn new(schema: SchemaRef, key_columns: usize, codec: Arc<KeyCodec>) -> Self {
+        StateTable {
+            schema,
+            key_columns,
+            codec,
+            index: HashTable::new(),
+            keys: KeyArena::default(),
+            place: Vec::new(),
+            chunks: Vec::new(),
+            order: Vec::new(),
+            free: Vec::new(),
+            by_time: BTreeMap::new(),
+        }
+    }
+
+    /// Keys and values.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The slot of a key, and whether the key is new. A new key has no values until [`StateTable::write`].
+    pub fn find_or_insert(&mut self, keys: &Keys, row: usize) -> (Slot, bool) {
+        let (hash, bytes) = (keys.hashes[row], keys.bytes(row));
+        if let Some(slot) = self.index.find(hash, |slot| self.keys.get(*slot) == bytes) {
+            return (*slot, false);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.place.push(Place::NONE);
+            (self.place.len() - 1) as Slot
+        });
+        self.keys.set(slot, bytes);
+        let (arena, codec) = (&self.keys, &self.codec);
+        self.index.insert_unique(hash, slot, |slot| codec.hash(arena.get(*slot)));
+        (slot, true)
+    }
+
+    /// Whether the slot has values already.
+    pub fn has_values(&self, slot: Slot) -> bool {
+        self.place[slot as usize] != Place::NONE
+    }
+
+    /// The highest slot ever given out, plus one: what an array indexed by slot needs.
+    pub fn slot_bound(&self) -> usize {
+        self.place.len()
+    }
+
+    /// The key columns of these slots.
+    pub fn key_columns(&self, slots: &[Slot]) -> Result<Vec<ArrayRef>> {
+        if self.key_columns == 0 {
+            return Ok(Vec::new());
+        }
+        self.codec.decode(slots.iter().map(|s| self.keys.get(*s)))
+    }
+
+    /// A slot's key as bytes: to order slots as their keys.
+    pub fn key_bytes(&self, slot: Slot) -> &[u8] {
+        self.keys.get(slot)
+    }
+
+    /// The value columns of these slots, all of which have values.
+    pub fn values(&self, slots: &[Slot]) -> Result<Vec<ArrayRef>> {
+        self.gather(slots, self.key_columns..self.schema.fields().len())
+    }
+
+    fn gather(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+        let mut dense = vec![u32::MAX; self.chunks.len()];
+        let mut used: Vec<&RecordBatch> = Vec::new();
+        let mut indices = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let place = self.place[*slot as usize];
+            let chunk = dense.get_mut(place.chunk as usize);
+            let chunk = chunk.ok_or_else(|| Error::internal(format!("state slot {slot} has no values")))?;
+            if *chunk == u32::MAX {
+                let rows = self.chunks[place.chunk as usize].as_ref();
+                used.push(&rows.ok_or_else(|| Error::internal("a state slot points into a dropped chunk"))?.rows);
+                *chunk = (used.len() - 1) as u32;
+            }
+            indices.push((*chunk as usize, place.row as usize));
+        }
+        columns
+            .map(|column| {
+                if used.is_empty() {
+                    return Ok(arrow::array::new_empty_array(self.schema.field(column).data_type()));
+                }
+                let arrays: Vec<&dyn arrow::array::Array> = used.iter().map(|c| c.column(column).as_ref()).collect();
+                interleave(&arrays, &indices).map_err(arrow_error)
+            })
+            .collect()
+    }
+
+    /// Writes the values of these slots, each named once, and answers the rows as the delta file holds them.
+    /// `times` gives the time at which each new key may be forgotten, where the operator forgets by time.
+    pub fn write(&mut self, slots: Vec<Slot>, values: Vec<ArrayRef>, times: Option<&[i64]>) -> Result<RecordBatch> {
+        let mut columns = self.key_columns(&slots)?;
+        columns.extend(values);
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+        let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
+        if let Some(times) = times {
+            for (slot, time) in slots.iter().zip(times) {
+                if !self.has_values(*slot) {
+                    self.by_time.entry(*time).or_default().push(*slot);
+                }
+            }
+        }
+        let written = slots.len();
+        self.push_chunk(rows.clone(), slots);
+        self.tidy(written + 8_192)?;
+        Ok(rows)
+    }
+
+    /// Puts rows read from a state file in, over what is there; row n has the key of `keys` row `which[n]`. Times follow
+    /// by [`StateTable::set_times`].
+    pub fn load(&mut self, rows: RecordBatch, keys: &Keys, which: &[u32]) {
+        let slots: Vec<Slot> = which.iter().map(|row| self.find_or_insert(keys, *row as usize).0).collect();
+        self.push_chunk(rows, slots);
+    }
+
+    /// Gives every key its time, once everything is loaded: `times` is asked with the key columns of all slots.
+    pub fn set_times(&mut self, times: impl FnOnce(&[ArrayRef]) -> Result<Vec<i64>>) -> Result<()> {
+        let slots = self.slots();
+        self.by_time.clear();
+        for (slot, time) in slots.iter().zip(times(&self.key_columns(&slots)?)?) {
+            self.by_time.entry(time).or_default().push(*slot);
+        }
+        Ok(())
+    }
+
+    /// Takes keys read from a state file out. Keys that aren't there are passed over.
+    pub fn unload(&mut self, keys: &Keys, which: &[u32]) {
+        for row in which.iter().map(|row| *row as usize) {
+            let bytes = keys.bytes(row);
+            if let Some(slot) = self.index.find(keys.hashes[row], |slot| self.keys.get(*slot) == bytes).copied() {
+                self.forget_one(slot);
+            }
+        }
+    }
+
+    /// The slots whose time is at or before `time`, in order of time. They are still there afterwards.
+    pub fn due(&self, time: i64) -> Vec<Slot> {
+        self.by_time.range(..=time).flat_map(|(_, slots)| slots.iter().copied()).collect()
+    }
+
+    /// Whether any slot's time is at or before `time`.
+    pub fn any_due(&self, time: i64) -> bool {
+        self.by_time.first_key_value().is_some_and(|(first, _)| *first <= time)
+    }
+
+    /// Forgets the slots whose time is at or before `time`; answers their keys, as the delta file holds them.
+    pub fn forget_due(&mut self, time: i64, key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        let due = self.due(time);
+        if due.is_empty() {
+            return Ok(None);
+        }
+        let columns = self.key_columns(&due)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(due.len()));
+        let keys = RecordBatch::try_new_with_options(key_schema.clone(), columns, &options).map_err(arrow_error)?;
+        for slot in &due {
+            self.forget_one(*slot);
+        }
+        self.by_time = match time.checked_add(1) {
+            Some(next) => self.by_time.split_off(&next),
+            None => BTreeMap::new(),
+        };
+        self.tidy(due.len() + 8_192)?;
+        Ok(Some(keys))
+    }
+
+    /// Every slot with values, in no order.
+    pub fn slots(&self) -> Vec<Slot> {
+        self.index.iter().copied().filter(|slot| self.has_values(*slot)).collect()
+    }
+
+    /// All rows, as a snapshot file holds them: frozen, so that another thread can write them.
+    pub fn freeze(&self) -> Frozen {
+        let chunks = self.order.iter().filter_map(|at| Some((*at, self.chunks[*at as usize].clone()?))).collect();
+        Frozen { chunks, place: self.place.clone() }
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory(&self) -> usize {
+        let chunks: usize =
+            self.chunks.iter().flatten().map(|c| c.rows.get_array_memory_size() + c.slots.len() * 4).sum();
+        chunks + self.keys.memory() + self.place.len() * 8 + self.index.capacity() * 5 + self.by_time.len() * 48
+    }
+
+    fn forget_one(&mut self, slot: Slot) {
+        let hash = self.codec.hash(self.keys.get(slot));
+        if let Ok(entry) = self.index.find_entry(hash, |s| *s == slot) {
+            entry.remove();
+        }
+        self.kill(self.place[slot as usize]);
+        self.place[slot as usize] = Place::NONE;
+        self.keys.clear(slot);
+        self.free.push(slot);
+    }
+
+    fn kill(&mut self, place: Place) {
+        if let Some(Some(chunk)) = self.chunks.get_mut(place.chunk as usize) {
+            chunk.live -= 1;
+            if chunk.live == 0 {
+                self.chunks[place.chunk as usize] = None;
+                self.order.retain(|at| *at != place.chunk);
+            }
+        }
+    }
+
+    fn push_chunk(&mut self, rows: RecordBatch, slots: Vec<Slot>) {
+        if slots.is_empty() {
+            return;
+        }
+        let free = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
+        for (row, slot) in slots.iter().enumerate() {
+            let new = Place { chunk: free as u32, row: row as u32 };
+            let old = std::mem::replace(&mut self.place[*slot as usize], new);
+            if old.chunk != free as u32 {
+                self.kill(old);
+            }
+        }
+        let chunk = Chunk { rows, live: slots.len(), slots: Arc::new(slots) };
+        if free == self.chunks.len() {
+            self.chunks.push(Some(chunk));
+        } else {
+            self.chunks[free] = Some(chunk);
+        }
+        self.order.push(free as u32);
+    }
+
+    /// Merges small chunks and rewrites those that are mostly garbage, of `budget` live rows at the most.
+    fn tidy(&mut self, mut budget: usize) -> Result<()> {
+        while let [.., before, last] = self.order[..] {
+            let (a, b) = (self.live(before), self.live(last));
+            if a + b > SMALL || a > 2 * b || a + b > budget {
+                break;
+            }
+            budget -= a + b;
+            self.rewrite(&[before, last])?;
+        }
+        let mostly_garbage: Vec<u32> =
+            self.order.iter().copied().filter(|at| self.live(*at) * 2 < self.rows(*at)).collect();
+        for at in mostly_garbage {
+            if self.live(at) > budget {
+                break;
+            }
+            budget -= self.live(at);
+            self.rewrite(&[at])?;
+        }
+        Ok(())
+    }
+
+    fn live(&self, at: u32) -> usize {
+        self.chunks[at as usize].as_ref().map_or(0, |c| c.live)
+    }
+
+    fn rows(&self, at: u32) -> usize {
+        self.chunks[at as usize].as_ref().map_or(0, |c| c.slots.len())
+    }
+
+    /// Copies the live rows of some chunks into one new chunk.
+    fn rewrite(&mut self, chunks: &[u32]) -> Result<()> {
+        let mut slots = Vec::new();
+        for at in chunks {
+            let Some(chunk) = &self.chunks[*at as usize] else { continue };
+            let is_live = |row: usize, slot: Slot| self.place[slot as usize] == Place { chunk: *at, row: row as u32 };
+            slots.extend(
+                chunk.slots.iter().enumerate().filter(|(row, slot)| is_live(*row, **slot)).map(|(_, slot)| *slot),
+            );
+        }
+        let columns = self.gather(&slots, 0..self.schema.fields().len())?;
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+        let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
+        self.push_chunk(rows, slots);
+        Ok(())
+    }
+}
+
+/// A table's rows at one moment.
+pub struct Frozen {
+    chunks: Vec<(u32, Chunk)>,
+    place: Vec<Place>,
+}
+
+impl Frozen {
+    /// The live rows, a chunk at a time.
+    pub fn batches(self) -> impl Iterator<Item = Result<RecordBatch>> {
+        let Frozen { chunks, place } = self;
+        chunks.into_iter().map(move |(at, chunk)| {
+            let is_live = |row: u32, slot: Slot| place[slot as usize] == Place { chunk: at, row };
+            let rows: Vec<u32> =
+                (0..).zip(chunk.slots.iter()).filter(|(row, slot)| is_live(*row, **slot)).map(|(row, _)| row).collect();
+            if rows.len() == chunk.rows.num_rows() {
+                return Ok(chunk.rows);
+            }
+            select_rows(&chunk.rows, rows)
+        })
+    }
+}
+
+/// The named rows of a batch.
+pub fn select_rows(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let rows = UInt32Array::from(rows);
+    let columns =
+        batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(arrow_error)
+}
+
+fn arrow_error(error: arrow::error::ArrowError) -> Error {
+    Error::internal(format!("state: {error}"))
+}
+
+/// Key bytes by slot. While all keys have one length they lie side by side without offsets.
+#[derive(Default)]
+struct KeyArena {
+    bytes: Vec<u8>,
+    /// The common length, while there is one.
+    width: Option<usize>,
+    /// slot → (start, length), once lengths differ.
+    spans: Vec<(u64, u32)>,
+    garbage: usize,
+}
+
+impl KeyArena {
+    fn get(&self, slot: Slot) -> &[u8] {
+        match self.width {
+            Some(width) => &self.bytes[slot as usize * width..(slot as usize + 1) * width],
+            None => {
+                let (start, len) = self.spans[slot as usize];
+                &self.bytes[start as usize..start as usize + len as usize]
+            }
+        }
+    }
+
+    fn set(&mut self, slot: Slot, key: &[u8]) {
+        if self.bytes.is_empty() && self.spans.is_empty() {
+            self.width = Some(key.len());
+        }
+        if let Some(width) = self.width {
+            if width == key.len() {
+                let end = (slot as usize + 1) * width;
+                if self.bytes.len() < end {
+                    self.bytes.resize(end, 0);
+                }
+                self.bytes[end - width..end].copy_from_slice(key);
+                return;
+            }
+            let slots = if width == 0 { slot as usize } else { self.bytes.len() / width };
+            self.spans = (0..slots).map(|s| ((s * width) as u64, width as u32)).collect();
+            self.width = None;
+        }
+        if self.spans.len() <= slot as usize {
+            self.spans.resize(slot as usize + 1, (0, 0));
+        }
+        self.spans[slot as usize] = (self.bytes.len() as u64, key.len() as u32);
+        self.bytes.extend_from_slice(key);
+    }
+
+    fn clear(&mut self, slot: Slot) {
+        if self.width.is_some() {
+            return;
+        }
+        self.garbage += self.spans[slot as usize].1 as usize;
+        self.spans[slot as usize] = (0, 0);
+        if self.garbage > self.bytes.len() / 2 + 4_096 {
+            self.compact();
+        }
+    }
+
+    fn compact(&mut self) {
+        let mut bytes = Vec::with_capacity(self.bytes.len() - self.garbage);
+        for (start, len) in &mut self.spans {
+            let from = *start as usize;
+            *start = bytes.len() as u64;
+            bytes.extend_from_slice(&self.bytes[from..from + *len as usize]);
+        }
+        self.bytes = bytes;
+        self.garbage = 0;
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * 16
+    }
+}
