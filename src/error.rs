@@ -3,6 +3,8 @@
 //! Every message says what is wrong and where: the place in the SQL ([`Span`]), or the source, file, line or
 //! offset of the data; and what to do about it (`help`). Nothing here prints: the shell renders.
 
+mod diagnose;
+
 use std::fmt;
 
 /// The crate's result.
@@ -195,86 +197,6 @@ pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .filter(|(distance, name)| *distance <= 1 + name.len().max(written.len()) / 4)
         .min_by_key(|(distance, name)| (*distance, *name))
         .map(|(_, name)| name)
-}
-
-impl From<datafusion::error::DataFusionError> for Error {
-    /// Takes an error of ours out again, and cuts DataFusion's own by who must act.
-    fn from(error: datafusion::error::DataFusionError) -> Self {
-        use datafusion::error::DataFusionError as Df;
-        match error {
-            Df::External(inner) => match inner.downcast::<Error>() {
-                Ok(ours) => *ours,
-                Err(other) => match other.downcast::<datafusion::error::DataFusionError>() {
-                    Ok(inner) => Error::from(*inner),
-                    Err(other) => Error::Execution { message: other.to_string() },
-                },
-            },
-            Df::ArrowError(inner, _) => Error::from(*inner),
-            Df::Context(_, inner) | Df::Diagnostic(_, inner) => Error::from(*inner),
-            Df::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
-                Ok(inner) => Error::from(inner),
-                Err(shared) => match find_ours(&shared) {
-                    Some(ours) => ours,
-                    None => Error::Execution { message: shared.strip_backtrace() },
-                },
-            },
-            Df::Collection(mut errors) if !errors.is_empty() => Error::from(errors.swap_remove(0)),
-            Df::IoError(inner) => Error::io("reading", &inner),
-            Df::ObjectStore(inner) => Error::Io {
-                context: "object store".into(),
-                message: inner.to_string(),
-                kind: std::io::ErrorKind::Other,
-                transient: false,
-            },
-            Df::NotImplemented(message) => Error::not_yet(message),
-            Df::Internal(message) => Error::internal(message),
-            Df::Execution(message) => Error::Execution { message },
-            Df::ResourcesExhausted(message) => Error::Execution { message: format!("out of memory: {message}") },
-            other @ (Df::Plan(_) | Df::SchemaError(..) | Df::SQL(..) | Df::Configuration(_)) => {
-                Error::invalid(first_lines(&other))
-            }
-            other => Error::Execution { message: first_lines(&other) },
-        }
-    }
-}
-
-impl From<arrow::error::ArrowError> for Error {
-    fn from(error: arrow::error::ArrowError) -> Self {
-        use arrow::error::ArrowError;
-        match error {
-            ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
-                Ok(ours) => *ours,
-                Err(other) => match other.downcast::<datafusion::error::DataFusionError>() {
-                    Ok(inner) => Error::from(*inner),
-                    Err(other) => Error::Execution { message: other.to_string() },
-                },
-            },
-            ArrowError::IoError(message, inner) => Error::io(message, &inner),
-            other => Error::Execution { message: other.to_string() },
-        }
-    }
-}
-
-fn find_ours(error: &datafusion::error::DataFusionError) -> Option<Error> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if let Some(ours) = error.downcast_ref::<Error>() {
-            return Some(ours.clone());
-        }
-        source = error.source();
-    }
-    None
-}
-
-fn first_lines(error: &datafusion::error::DataFusionError) -> String {
-    let text = error.strip_backtrace();
-    for prefix in ["Error during planning: ", "Schema error: ", "SQL error: ", "Invalid or Unsupported Configuration: "]
-    {
-        if let Some(rest) = text.strip_prefix(prefix) {
-            return rest.to_string();
-        }
-    }
-    text
 }
 
 impl From<Error> for datafusion::error::DataFusionError {

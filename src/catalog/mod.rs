@@ -1,5 +1,15 @@
 //! Names → definitions of streams, sinks, tables and queries; options are checked here.
 
+mod connector;
+mod create_stream;
+mod pin;
+mod registry;
+mod sink;
 mod stream;
+pub mod types;
 
-pub use stream::{StreamColumn, StreamDef, StreamTable};
+pub use connector::{Shown, SinkConnector, SourceConnector, open_blackhole, open_console};
+pub use create_stream::{Created, create};
+pub use registry::{Catalog, Kind, ViewDef};
+pub use sink::SinkDef;
+pub use stream::{SessionClock, StreamColumn, StreamDef, StreamTable};

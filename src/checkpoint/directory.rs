@@ -4,8 +4,8 @@
 //!
 //! 1. the location is understood, the directory made;
 //! 2. the lease is taken, so that nobody else writes from here on;
-//! 3. temporary files of a run that died are removed;
-//! 4. `metadata` is read, or written where everything is empty;
+//! 3. `metadata` is read, or written where everything is empty;
+//! 4. temporary files of a run that died are removed;
 //! 5. the logs are listed and held against each other: what the restart needs must be there.
 //!
 //! The content of an entry is looked at when it is asked for.
@@ -67,10 +67,10 @@ impl Checkpoint {
         local.create_root()?;
         let lease = Lease::take(root, location)?;
         failpoints.revive();
-        sweep(&local)?;
         let local = Arc::new(local);
         let store: Arc<dyn Store> = Arc::new(FailStore::checkpoint(Arc::clone(&local) as Arc<dyn Store>, failpoints));
         let metadata = Metadata::open(&*store, query)?;
+        sweep(&local)?;
         let checkpoint = Checkpoint {
             location: location.to_string(),
             metadata,

@@ -66,6 +66,19 @@ pub struct Armed {
     pub action: Action,
 }
 
+impl fmt::Display for Armed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = match self.action {
+            Action::Kill => "kill".to_string(),
+            Action::Error => "error".to_string(),
+            Action::Torn(bytes) => format!("torn {bytes}"),
+            Action::Enospc => "enospc".to_string(),
+            Action::LostFsync => "lost_fsync".to_string(),
+        };
+        write!(f, "{action}, hit {}", self.hits_left)
+    }
+}
+
 /// The failpoints of one query; clones share them. One relaxed load while none is armed.
 #[derive(Clone, Default)]
 pub struct Failpoints(Arc<Shared>);
@@ -205,4 +218,55 @@ impl fmt::Debug for Failpoints {
 
 fn failure(point: &str, what: &str) -> Error {
     Error::Execution { message: format!("failpoint {point}: {what}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_fires_at_its_hit_and_never_again() {
+        let points = Failpoints::default();
+        points.arm("sink.after", 3, Action::Error).unwrap();
+        points.hit("sink.before").unwrap();
+        points.hit("sink.after").unwrap();
+        points.clone().hit("sink.after").unwrap();
+        assert_eq!(points.armed(), [Armed { point: "sink.after", hits_left: 1, action: Action::Error }]);
+        assert_eq!(points.hit("sink.after").unwrap_err().to_string(), "failpoint sink.after: error");
+        points.hit("sink.after").unwrap();
+        assert!(points.armed().is_empty() && !points.is_killed());
+    }
+
+    #[test]
+    fn the_dead_stay_dead_until_the_next_run() {
+        let points = Failpoints::default();
+        points.arm("state.before", 1, Action::Kill).unwrap();
+        points.arm("commit.after", 1, Action::Error).unwrap();
+        for point in ["state.before", "state.after", "commit.after"] {
+            assert_eq!(
+                points.hit(point).err().map(|e| e.to_string()).as_deref(),
+                match points.is_killed() {
+                    true => Some("failpoint state.before: killed"),
+                    false => None,
+                }
+            );
+        }
+        points.revive();
+        points.hit("state.before").unwrap();
+        assert!(points.hit("commit.after").is_err());
+    }
+
+    #[test]
+    fn what_can_not_be_armed_is_refused() {
+        let points = Failpoints::default();
+        let error = points.arm("sink.aftr", 1, Action::Kill).unwrap_err();
+        assert_eq!(error.to_string(), "there is no failpoint \"sink.aftr\"");
+        assert!(error.help_text().is_some_and(|help| help.contains("\"sink.after\"")));
+        assert!(points.arm("sink.after", 0, Action::Kill).is_err());
+        for action in [Action::Torn(1), Action::Enospc, Action::LostFsync] {
+            assert!(matches!(points.arm("sink.after", 1, action), Err(Error::InvalidInput { .. })));
+            points.arm("state.write", 1, action).unwrap();
+        }
+        assert_eq!(points.armed().len(), 3);
+    }
 }

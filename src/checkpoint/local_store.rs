@@ -263,3 +263,85 @@ fn make_directory(dir: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(store: &LocalStore, path: &str, text: &str) -> Result<()> {
+        store.put_new(path, &mut |out| out.write_all(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_file_comes_back_and_is_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path().join("a/b"));
+        assert_eq!((store.get("x/7").unwrap(), store.list("x").unwrap()), (None, vec![]));
+        put(&store, "x/7", "seven").unwrap();
+        let error = put(&store, "x/7", "other").unwrap_err();
+        assert!(matches!(&error, Error::Conflict { message } if message.contains("a/b/x/7")), "{error}");
+        assert_eq!(store.get("x/7").unwrap().as_deref(), Some(b"seven".as_slice()));
+        assert_eq!(store.names("x").unwrap(), ["7"]);
+        store.delete("x/7").unwrap();
+        store.delete("x/7").unwrap();
+        assert_eq!(store.get("x/7").unwrap(), None);
+    }
+
+    #[test]
+    fn of_many_writers_one_wins_each_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = |who: usize| {
+            let store = LocalStore::volatile(dir.path());
+            (0..50).filter(|n| put(&store, &format!("offsets/{n}"), &who.to_string()).is_ok()).collect::<Vec<_>>()
+        };
+        let won: Vec<Vec<i32>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|who| scope.spawn(move || writer(who))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        for (who, names) in won.iter().enumerate() {
+            for n in names {
+                let content = std::fs::read_to_string(dir.path().join(format!("offsets/{n}"))).unwrap();
+                assert_eq!(content, who.to_string());
+            }
+        }
+        assert_eq!(won.iter().map(Vec::len).sum::<usize>(), 50);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_keeps_its_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        let full = store.put_new("x/1", &mut |out| {
+            out.write_all(b"half")?;
+            Err(ErrorKind::StorageFull.into())
+        });
+        match full {
+            Err(Error::Io { kind: ErrorKind::StorageFull, context, transient: false, .. }) => {
+                assert!(context.starts_with("writing ") && context.ends_with("x/1"), "{context}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(store.names("x").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_directory_that_vanishes_is_not_made_again_in_silence() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("ck");
+        let store = LocalStore::new(&root);
+        put(&store, "offsets/0", "x").unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(matches!(put(&store, "offsets/1", "x"), Err(Error::Io { kind: ErrorKind::NotFound, .. })));
+        assert!(matches!(put(&store, "commits/0", "x"), Err(Error::Io { kind: ErrorKind::NotFound, .. })));
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn paths_stay_inside() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path().join("ck"));
+        for path in ["../x", "/x", "a/../../x"] {
+            assert!(matches!(put(&store, path, "x"), Err(Error::Internal { .. })), "{path}");
+        }
+    }
+}

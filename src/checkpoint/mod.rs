@@ -5,8 +5,12 @@
 
 /// That a batch is done.
 mod commit_log;
+#[cfg(test)]
+mod damage;
 /// The checkpoint as a whole, opened under its lease.
 mod directory;
+#[cfg(test)]
+mod documented;
 /// A store that fails where a test wants it to.
 mod fail_store;
 /// Places where a test can make a run crash.

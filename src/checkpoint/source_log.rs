@@ -279,3 +279,119 @@ fn safe_name(name: &str) -> String {
     }
     safe
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::checkpoint::LocalStore;
+
+    fn log(dir: &std::path::Path) -> SourceLog {
+        SourceLog::stored(Arc::new(LocalStore::volatile(dir)), "bids#2")
+    }
+
+    fn lines(n: u64) -> Vec<Value> {
+        (0..n % 3).map(|at| json!({"path": format!("f{n}.{at}"), "size": n})).collect()
+    }
+
+    fn expected(from: u64, to: u64) -> Vec<(u64, Value)> {
+        (from..=to).flat_map(|n| lines(n).into_iter().map(move |line| (n, line))).collect()
+    }
+
+    fn names(dir: &std::path::Path) -> Vec<String> {
+        LocalStore::volatile(dir).list("sources/bids#2").unwrap()
+    }
+
+    #[test]
+    fn every_length_reads_back_in_memory_and_from_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stored, memory) = (log(dir.path()), SourceLog::in_memory());
+        assert_eq!((stored.latest().unwrap(), memory.latest().unwrap()), (None, None));
+        for n in 0..123 {
+            for log in [&stored, &memory] {
+                log.append(n, &lines(n)).unwrap();
+                assert_eq!(log.latest().unwrap(), Some(n));
+                assert_eq!(log.read(0, n).unwrap(), expected(0, n));
+                assert_eq!(log.read(n, n).unwrap(), expected(n, n));
+            }
+            let again = self::log(dir.path());
+            assert_eq!(again.latest().unwrap(), Some(n));
+            assert_eq!(again.read(n.saturating_sub(11), n).unwrap(), expected(n.saturating_sub(11), n));
+        }
+        assert_eq!(names(dir.path()), ["0-99.compact", "100-109.compact", "110-119.compact", "120", "121", "122"]);
+        assert!(matches!(stored.append(125, &[]), Err(Error::Internal { .. })));
+        assert!(matches!(memory.append(122, &[]), Err(Error::Internal { .. })));
+    }
+
+    #[test]
+    fn ten_thousand_entries_are_few_files_and_few_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        for n in 0..9_999 {
+            log.append(n, &[json!(n)]).unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 36);
+        log.append(9_999, &[json!(9_999)]).unwrap();
+        assert_eq!(names(dir.path()), ["0-9999.compact"]);
+        assert_eq!(self::log(dir.path()).read(5_000, 5_001).unwrap(), [(5_000, json!(5_000)), (5_001, json!(5_001))]);
+    }
+
+    #[test]
+    fn a_crash_between_the_compact_file_and_the_removal_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sources/bids#2");
+        let first = log(dir.path());
+        for n in 0..9 {
+            first.append(n, &lines(n)).unwrap();
+        }
+        let old: Vec<_> = (0..9).map(|n| std::fs::read(folder.join(n.to_string())).unwrap()).collect();
+        first.append(9, &lines(9)).unwrap();
+        for (n, bytes) in old.iter().enumerate() {
+            std::fs::write(folder.join(n.to_string()), bytes).unwrap();
+        }
+        let again = log(dir.path());
+        assert_eq!((again.latest().unwrap(), again.read(0, 9).unwrap()), (Some(9), expected(0, 9)));
+        for n in 10..100 {
+            again.append(n, &lines(n)).unwrap();
+        }
+        assert_eq!(names(dir.path()), ["0-99.compact"]);
+        assert_eq!(again.read(0, 99).unwrap(), expected(0, 99));
+    }
+
+    #[test]
+    fn damage_and_gaps_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sources/bids#2");
+        let whole = log(dir.path());
+        for n in 0..25 {
+            whole.append(n, &lines(n)).unwrap();
+        }
+        for name in ["0-9.compact", "22"] {
+            let file = folder.join(name);
+            let good = std::fs::read(&file).unwrap();
+            for length in (0..good.len()).step_by(9) {
+                std::fs::write(&file, &good[..length]).unwrap();
+                let error = log(dir.path()).read(0, 24).unwrap_err();
+                assert!(matches!(&error, Error::Corrupt { path, .. } if path.ends_with(name)), "{error}");
+            }
+            std::fs::remove_file(&file).unwrap();
+            assert!(matches!(log(dir.path()).latest(), Err(Error::Corrupt { .. })), "{name}");
+            std::fs::write(&file, &good).unwrap();
+        }
+        let message = log(dir.path()).read(20, 25).unwrap_err().to_string();
+        assert!(message.contains("entry 25 is needed, but missing"), "{message}");
+        std::fs::rename(folder.join("24"), folder.join("29")).unwrap();
+        assert!(log(dir.path()).latest().unwrap_err().to_string().contains("/24: entry 24 is missing before 29"));
+        std::fs::rename(folder.join("29"), folder.join("20-24.compact")).unwrap();
+        assert!(log(dir.path()).latest().unwrap_err().to_string().contains("20-24.compact: not a file of Levada"));
+    }
+
+    #[test]
+    fn names_are_one_component_of_a_path() {
+        assert_eq!(safe_name("bids#2"), "bids#2");
+        assert_eq!(safe_name("../a b/ä."), "%2e.%2fa%20b%2fä.");
+        assert_eq!(safe_name(".tmp-x"), "%2etmp-x");
+        assert_eq!(safe_name("100%"), "100%25");
+    }
+}

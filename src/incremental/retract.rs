@@ -105,8 +105,7 @@ pub fn changes_of(batches: &[RecordBatch], hidden: &Hidden) -> Result<Option<Del
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::from)?;
     let visible = RecordBatch::try_new_with_options(hidden.visible.clone(), columns, &options).map_err(Error::from)?;
-    debug_assert_eq!(rows.len(), ops.len());
-    Ok(Some(Delta::with_ops(visible, ops)))
+    Ok(Some(Delta::changes(visible, ops)?))
 }
 
 fn settle(olds: &[usize], news: &[usize], keys: &Keys, rows: &mut Vec<u32>, ops: &mut Vec<Op>) {

@@ -12,11 +12,12 @@
 //! that a truncated, emptied or changed file is always noticed. A snapshot is written as it is made, batch by batch.
 //!
 //! Columns are stored as plain Arrow columns, keys and values alike: neither a row encoding nor a hash is part of the
-//! format. LZ4 and not zstd, for the restart: see `docs/checkpoint.md`.
+//! format.
 
 use std::io::{self, Write};
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::reader::StreamReader;
@@ -264,8 +265,7 @@ fn write_section(out: &mut Summed<'_>, batches: impl Iterator<Item = Result<Reco
                 None => break,
                 Some(next) => batch = next.map_err(Failure::Other)?,
             }
-            let types = |batch: &RecordBatch| batch.columns().iter().map(|c| c.data_type().clone()).collect::<Vec<_>>();
-            if !types(&batch).iter().eq(schema.fields().iter().map(|field| field.data_type())) {
+            if !fits(&batch, &schema) {
                 let message = format!("state rows of different types: {schema} and {}", batch.schema());
                 return Err(Failure::Other(Error::internal(message)));
             }
@@ -273,6 +273,15 @@ fn write_section(out: &mut Summed<'_>, batches: impl Iterator<Item = Result<Reco
         stream.finish()?;
     }
     Ok(Section { rows, bytes: out.length - begin })
+}
+
+/// Whether a batch may stand in the stream of another's schema. The stream's writer looks neither at types nor at
+/// nulls, and what it then writes can't be read.
+fn fits(batch: &RecordBatch, schema: &Schema) -> bool {
+    batch.num_columns() == schema.fields().len()
+        && batch.columns().iter().zip(schema.fields()).all(|(column, field)| {
+            column.data_type() == field.data_type() && (field.is_nullable() || column.logical_null_count() == 0)
+        })
 }
 
 /// Sums up what passes.

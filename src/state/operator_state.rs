@@ -36,7 +36,7 @@ pub struct OperatorState {
     store: Arc<dyn Store>,
     folder: String,
     owner: Owner,
-    partitions: Vec<Mutex<StateTable>>,
+    partitions: Arc<Vec<Mutex<StateTable>>>,
     since_snapshot: Since,
     snapshot: Option<JoinHandle<Result<u64>>>,
 }
@@ -79,12 +79,12 @@ impl OperatorState {
         versions::discard_above(store.as_ref(), &folder, version)?;
         let owner = Owner { operator: shape.stored.operator.clone(), schema: shape.stored.fingerprint()? };
         let table = || Mutex::new(StateTable::new(shape.rows.clone(), shape.keys.fields().len(), shape.codec.clone()));
-        let partitions = (0..shape.partitions.max(1)).map(|_| table()).collect();
+        let partitions = Arc::new((0..shape.partitions.max(1)).map(|_| table()).collect::<Vec<_>>());
         let mut state =
             OperatorState { store, folder, owner, partitions, since_snapshot: Since::default(), snapshot: None };
         if let Some(version) = version {
             state.load(shape, version)?;
-            for partition in &state.partitions {
+            for partition in state.partitions.iter() {
                 let mut table = lock(partition);
                 let mut has_times = true;
                 table.set_times(|keys| {
@@ -151,9 +151,19 @@ impl OperatorState {
         })
     }
 
+    /// Writes rows and takes keys out, as a file's are: for a state whose owner keeps its own memory.
+    pub fn apply(&self, shape: &Shape, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<()> {
+        self.put(shape, upserts.to_vec(), deletes.to_vec())
+    }
+
     /// The partitions, to be worked on.
     pub fn partitions(&self) -> &[Mutex<StateTable>] {
         &self.partitions
+    }
+
+    /// The partitions, for threads that outlive a borrow.
+    pub fn tables(&self) -> Arc<Vec<Mutex<StateTable>>> {
+        self.partitions.clone()
     }
 
     /// Keys there are.

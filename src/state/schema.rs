@@ -125,7 +125,17 @@ mod tests {
         let schema = schema();
         let types: Vec<_> = schema.keys.iter().chain(&schema.values).map(|f| f.data_type.as_str()).collect();
         assert_eq!(types, ["Utf8", "Timestamp(µs, \"UTC\")", "Int64", "Decimal128(38, 4)", "List(Utf8)"]);
-        assert_eq!(schema.fingerprint().unwrap(), "00000000");
+        assert_eq!(schema.fingerprint().unwrap(), "8f175f73");
+    }
+
+    #[test]
+    fn it_is_as_documented() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        write_schema(&store, "a", &schema()).unwrap();
+        let text = String::from_utf8(store.get("a/schema").unwrap().unwrap()).unwrap();
+        let page = include_str!("../../docs/checkpoint.md");
+        assert!(page.contains(&format!("```text\n{text}```")), "docs/checkpoint.md does not show:\n{text}");
     }
 
     #[test]

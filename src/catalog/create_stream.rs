@@ -1,0 +1,241 @@
+//! CREATE STREAM → [`StreamDef`]: options, columns, computed columns and the watermark are checked here.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::ExprWithAlias;
+
+use super::connector::{SourceConnector, memory_rows};
+use super::types::{canonical, from_sql, to_sql};
+use super::{SessionClock, StreamColumn, StreamDef, pin};
+use crate::error::{Error, Result, closest};
+use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast};
+
+/// A checked CREATE STREAM.
+pub struct Created {
+    pub stream: StreamDef,
+    /// Where the statement had no column list: the text that pins what was inferred.
+    pub pinned: Option<String>,
+}
+
+/// Checks a CREATE STREAM and defines the stream. `sql` is the statement's own text; `state` plans computed columns.
+///
+/// # Errors
+/// A wrong option, type, expression or watermark, at its place; a schema that can't be inferred.
+pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &SessionClock) -> Result<Created> {
+    let name = &create.name;
+    let mut options = create.options.clone().unwrap_or_default();
+    let connector = SourceConnector::choose(&mut options).map_err(|e| e.at(Some(name.span)))?;
+    let inferred = match &create.columns {
+        Some(columns) if !columns.is_empty() => None,
+        _ => Some(inferred(&connector.infer(&name.value, &options).map_err(|e| e.at(Some(name.span)))?)?),
+    };
+    let (source_schema, metadata) = match (&inferred, &create.columns) {
+        (None, Some(columns)) => source_columns(name, columns, connector)?,
+        (Some(schema), _) => (schema.clone(), Vec::new()),
+        (None, None) => return Err(Error::internal("a stream without columns")),
+    };
+    let source_schema = match connector.own_schema(&options)? {
+        Some(own) => agree(&own, &source_schema, connector).map_err(|e| e.at(Some(name.span)))?,
+        None => source_schema,
+    };
+    let columns = match (&inferred, &create.columns) {
+        (None, Some(columns)) => stream_columns(columns, &source_schema, state)?,
+        _ => source_schema.fields().iter().map(|f| given(f)).collect(),
+    };
+    let fields = columns.iter().map(|c| Field::new(&c.name, c.data_type.clone(), c.nullable));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    if let Some(watermark) = &create.watermark {
+        check_watermark(&name.value, watermark, &schema)?;
+    }
+    let pinned = inferred.map(|schema| pin::text(create, &schema));
+    let stream = StreamDef {
+        name: name.value.clone(),
+        columns,
+        schema,
+        memory: memory_rows(connector, &name.value, &source_schema),
+        source_schema,
+        metadata,
+        watermark: create.watermark.clone(),
+        connector,
+        options,
+        clock: clock.clone(),
+        sql: pinned.clone().unwrap_or(sql),
+    };
+    Ok(Created { stream, pinned })
+}
+
+/// A connector that makes its own rows has its own columns: those declared must be among them.
+fn agree(own: &SchemaRef, declared: &SchemaRef, connector: SourceConnector) -> Result<SchemaRef> {
+    for field in declared.fields() {
+        let Ok(given) = own.field_with_name(field.name()) else {
+            let names: Vec<&str> = own.fields().iter().map(|f| f.name().as_str()).collect();
+            let message = format!("connector '{}' gives no column {}", connector.name(), field.name());
+            return Err(Error::invalid(message).help(format!("it gives {}; leave the column list out to take them all", names.join(", "))));
+        };
+        if given.data_type() != field.data_type() {
+            let message = format!("column {} of connector '{}' is {}, not {}", field.name(), connector.name(), given.data_type(), field.data_type());
+            return Err(Error::invalid(message).help("leave the column list out to take the connector's columns, or add a computed column"));
+        }
+    }
+    Ok(own.clone())
+}
+
+/// Inferred columns have the types that their CREATE text gives.
+fn inferred(schema: &SchemaRef) -> Result<SchemaRef> {
+    let fields = schema.fields().iter().map(|f| Ok(Field::new(f.name(), canonical(f.data_type())?, f.is_nullable())));
+    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+}
+
+fn given(field: &Field) -> StreamColumn {
+    StreamColumn {
+        name: field.name().clone(),
+        data_type: field.data_type().clone(),
+        nullable: field.is_nullable(),
+        computed: None,
+    }
+}
+
+/// The schema that the source gives, fields first, and the keys of its METADATA columns.
+fn source_columns(
+    stream: &Name,
+    columns: &[ColumnDef],
+    connector: SourceConnector,
+) -> Result<(SchemaRef, Vec<String>)> {
+    let (mut fields, mut from_connector, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|c| c.name == column.name) {
+            let message = format!("column {} is declared twice", column.name.value);
+            return Err(Error::invalid_at(column.name.span, message));
+        }
+        let field = |sql_type| -> Result<Field> {
+            let data_type = from_sql(sql_type).map_err(|e| e.at(Some(column.name.span)))?;
+            Ok(Field::new(&column.name.value, data_type, !column.not_null))
+        };
+        match (&column.kind, &column.data_type) {
+            (ColumnKind::Computed(_), _) => {}
+            (_, None) => return Err(Error::invalid_at(column.name.span, "a column needs a type")),
+            (ColumnKind::Field, Some(sql_type)) => fields.push(field(sql_type)?),
+            (ColumnKind::Metadata(key), Some(sql_type)) => {
+                check_metadata(column, key, connector)?;
+                from_connector.push(field(sql_type)?);
+                keys.push(key.clone());
+            }
+        }
+    }
+    if fields.is_empty() {
+        let message = format!("stream {} has no column that is a field of its records", stream.value);
+        return Err(Error::invalid_at(stream.span, message));
+    }
+    fields.extend(from_connector);
+    Ok((Arc::new(Schema::new(fields)), keys))
+}
+
+fn check_metadata(column: &ColumnDef, key: &str, connector: SourceConnector) -> Result<()> {
+    let known = connector.metadata_keys();
+    if known.contains(&key) {
+        return Ok(());
+    }
+    let message = format!("connector '{}' has no metadata '{key}'", connector.name());
+    let error = Error::invalid_at(column.name.span, message);
+    Err(match closest(key, known.iter().copied()) {
+        Some(name) => error.help(format!("did you mean '{name}'?")),
+        None if known.is_empty() => error.help("it has none at all"),
+        None => error.help(format!("one of {}", known.join(", "))),
+    })
+}
+
+/// The columns in declared order, computed ones planned over the source's columns and the computed ones before them.
+fn stream_columns(columns: &[ColumnDef], source: &SchemaRef, state: &SessionState) -> Result<Vec<StreamColumn>> {
+    let mut visible: Vec<Field> = source.fields().iter().map(|f| f.as_ref().clone()).collect();
+    let mut out = Vec::with_capacity(columns.len());
+    for column in columns {
+        let defined = match &column.kind {
+            ColumnKind::Computed(expr) => computed(column, expr, &visible, state)?,
+            _ => match visible.iter().find(|f| *f.name() == column.name.value) {
+                Some(field) => given(field),
+                None => return Err(Error::internal(format!("column {} is lost", column.name.value))),
+            },
+        };
+        if defined.computed.is_some() {
+            visible.push(Field::new(&defined.name, defined.data_type.clone(), defined.nullable));
+        }
+        out.push(defined);
+    }
+    Ok(out)
+}
+
+fn computed(column: &ColumnDef, expr: &ast::Expr, visible: &[Field], state: &SessionState) -> Result<StreamColumn> {
+    let place = |e: Error| e.at(Some(column.name.span));
+    if column.not_null {
+        return Err(Error::invalid_at(column.name.span, "a computed column is NULL where its expression is")
+            .help("leave NOT NULL out"));
+    }
+    let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(Error::from(e)))?;
+    let expr = ExprWithAlias { expr: expr.clone(), alias: None };
+    let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(Error::from(e)))?;
+    if let Some(what) = needs_more_than_a_row(&expr) {
+        let message = format!("column {} can't be computed from {what}: it sees one row", column.name.value);
+        return Err(Error::invalid_at(column.name.span, message));
+    }
+    if let Some(sql_type) = &column.data_type {
+        let wanted = from_sql(sql_type).map_err(place)?;
+        expr = expr.cast_to(&wanted, &schema).map_err(|e| place(Error::from(e)))?;
+    }
+    // Typing alone lets some wrong arguments through; making the physical expression does not.
+    state.create_physical_expr(expr.clone(), &schema).map_err(|e| place(Error::from(e)))?;
+    let data_type = expr.get_type(&schema).map_err(|e| place(Error::from(e)))?;
+    if data_type == DataType::Null {
+        return Err(Error::invalid_at(column.name.span, "the expression is NULL of no type")
+            .help(format!("{} type AS (…)", column.name.value)));
+    }
+    let nullable = expr.nullable(&schema).map_err(|e| place(Error::from(e)))?;
+    Ok(StreamColumn { name: column.name.value.clone(), data_type, nullable, computed: Some(expr) })
+}
+
+fn needs_more_than_a_row(expr: &Expr) -> Option<&'static str> {
+    let mut found = None;
+    let _ = expr.apply(|e| {
+        found = found.or(match e {
+            Expr::AggregateFunction(_) => Some("an aggregate"),
+            Expr::WindowFunction(_) => Some("a window function"),
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) => Some("a subquery"),
+            Expr::Unnest(_) => Some("UNNEST"),
+            Expr::Placeholder(_) => Some("a parameter"),
+            _ => None,
+        });
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+fn check_watermark(stream: &str, watermark: &WatermarkDef, schema: &SchemaRef) -> Result<()> {
+    let column = &watermark.column;
+    let Some((_, field)) = schema.column_with_name(&column.value) else {
+        let error = Error::invalid_at(column.span, format!("stream {stream} has no column {}", column.value));
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        return Err(match closest(&column.value, names.iter().copied()) {
+            Some(name) => error.help(format!("did you mean \"{name}\"?  ({stream}: {})", names.join(", "))),
+            None => error.help(format!("({stream}: {})", names.join(", "))),
+        });
+    };
+    if !matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
+        let message = format!("a watermark needs a time, and {} is {}", column.value, to_sql(field.data_type()));
+        return Err(Error::invalid_at(column.span, message).help("a TIMESTAMP or DATE column, computed if need be"));
+    }
+    let negative = |i: &Interval| i.months < 0 || i.micros < 0;
+    let given = [("delay", Some(&watermark.delay)), ("MAX FUTURE SKEW", watermark.max_future_skew.as_ref())];
+    for (what, interval) in given.into_iter().chain([("IDLE AFTER", watermark.idle_after.as_ref())]) {
+        if interval.is_some_and(negative) {
+            return Err(Error::invalid_at(watermark.span, format!("the watermark's {what} is negative")));
+        }
+    }
+    if watermark.idle_after.is_some_and(|i| i.months == 0 && i.micros == 0) {
+        return Err(Error::invalid_at(watermark.span, "IDLE AFTER nothing: the input would always be idle"));
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! DataFusion's errors as ours: by who must act, with the place in the SQL and the closest known name.
+
+use std::error::Error as StdError;
+
+use arrow::error::ArrowError;
+use datafusion::common::diagnostic::Diagnostic;
+use datafusion::common::{Column, DataFusionError, SchemaError};
+use datafusion::object_store;
+use datafusion::sql::sqlparser::parser::ParserError;
+
+use super::{Error, Location, Span, closest};
+
+impl From<DataFusionError> for Error {
+    /// Takes an error of ours out again, and cuts DataFusion's own by who must act.
+    fn from(error: DataFusionError) -> Self {
+        of(&error)
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        arrow(&error)
+    }
+}
+
+fn of(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::Diagnostic(diagnostic, inner) => with_diagnostic(of(inner), diagnostic),
+        DataFusionError::Context(_, inner) => of(inner),
+        DataFusionError::Shared(inner) => of(inner),
+        DataFusionError::Collection(errors) => match errors.first() {
+            Some(first) => of(first),
+            None => Error::internal("an empty list of errors"),
+        },
+        DataFusionError::External(inner) => external(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => arrow(inner),
+        DataFusionError::ParquetError(inner) => parquet(inner),
+        DataFusionError::ObjectStore(inner) => store(inner),
+        DataFusionError::IoError(inner) => Error::io("reading or writing a file", inner),
+        DataFusionError::SQL(inner, _) => syntax(inner),
+        DataFusionError::SchemaError(inner, _) => schema(inner),
+        DataFusionError::Plan(message) => plan(message),
+        DataFusionError::Configuration(message) => Error::invalid(message),
+        DataFusionError::NotImplemented(message) => Error::not_yet(message),
+        DataFusionError::Execution(message) => Error::Execution { message: message.clone() },
+        DataFusionError::ResourcesExhausted(message) => {
+            Error::Execution { message: format!("out of the memory or disk that the session may use: {message}") }
+        }
+        DataFusionError::ExecutionJoin(inner) => Error::internal(inner.to_string()),
+        DataFusionError::Internal(message) => Error::internal(first_line(message)),
+        other => Error::Execution { message: other.strip_backtrace() },
+    }
+}
+
+/// An error that came in a box: ours, DataFusion's or arrow's again, or the world's.
+fn external(error: &(dyn StdError + Send + Sync + 'static)) -> Error {
+    if let Some(ours) = error.downcast_ref::<Error>() {
+        ours.clone()
+    } else if let Some(ours) = error.downcast_ref::<Box<Error>>() {
+        (**ours).clone()
+    } else if let Some(inner) = error.downcast_ref::<DataFusionError>() {
+        of(inner)
+    } else if let Some(inner) = error.downcast_ref::<ArrowError>() {
+        arrow(inner)
+    } else if let Some(inner) = error.downcast_ref::<std::io::Error>() {
+        Error::io("reading or writing a file", inner)
+    } else {
+        Error::Execution { message: error.to_string() }
+    }
+}
+
+fn arrow(error: &ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(inner) => external(inner.as_ref()),
+        ArrowError::IoError(_, inner) => Error::io("reading or writing a file", inner),
+        ArrowError::NotYetImplemented(message) => Error::not_yet(message),
+        ArrowError::DivideByZero => Error::Execution { message: "division by zero".into() },
+        ArrowError::ArithmeticOverflow(message) => Error::Execution { message: format!("overflow: {message}") },
+        ArrowError::CastError(message) | ArrowError::ParseError(message) => {
+            Error::Execution { message: format!("{message} (TRY_CAST gives NULL instead)") }
+        }
+        ArrowError::ComputeError(message) | ArrowError::InvalidArgumentError(message) => {
+            Error::Execution { message: message.clone() }
+        }
+        other => Error::Execution { message: other.to_string() },
+    }
+}
+
+fn parquet(error: &parquet::errors::ParquetError) -> Error {
+    match error {
+        parquet::errors::ParquetError::External(inner) => external(inner.as_ref()),
+        other => Error::Io {
+            context: "reading parquet".into(),
+            message: other.to_string(),
+            kind: std::io::ErrorKind::InvalidData,
+            transient: false,
+        },
+    }
+}
+
+fn store(error: &object_store::Error) -> Error {
+    let (kind, transient) = match error {
+        object_store::Error::NotFound { .. } => (std::io::ErrorKind::NotFound, false),
+        object_store::Error::Generic { .. } => (std::io::ErrorKind::Other, true),
+        _ => (std::io::ErrorKind::Other, false),
+    };
+    Error::Io { context: "object store".into(), message: error.to_string(), kind, transient }
+}
+
+fn syntax(error: &ParserError) -> Error {
+    let (ParserError::ParserError(message) | ParserError::TokenizerError(message)) = error else {
+        return Error::unsupported("the statement is nested too deeply");
+    };
+    // "Expected: x, found: y at Line: 1, Column: 2"
+    match message.rsplit_once(" at Line: ") {
+        Some((message, place)) => {
+            let mut numbers = place.split(", Column: ").map(|n| n.trim().parse::<u64>());
+            match (numbers.next(), numbers.next()) {
+                (Some(Ok(line)), Some(Ok(column))) => {
+                    let start = Location { line, column };
+                    Error::invalid_at(Span { start, end: Location { line, column: column + 1 } }, message)
+                }
+                _ => Error::invalid(message),
+            }
+        }
+        None => Error::invalid(message),
+    }
+}
+
+fn schema(error: &SchemaError) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let error = Error::invalid(format!("column \"{}\" not found", written(field))).at(first_span(field));
+            match not_found_help(field, valid_fields) {
+                Some(help) => error.help(help),
+                None => error,
+            }
+        }
+        SchemaError::AmbiguousReference { field } => {
+            let error = Error::invalid(format!("column \"{}\" is ambiguous", field.name)).at(first_span(field));
+            error.help(format!("write the table's name in front: t.{}", field.name))
+        }
+        SchemaError::DuplicateQualifiedField { qualifier, name } => {
+            Error::invalid(format!("two columns are called {}.{name}", qualifier.table())).help("rename one with AS")
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            Error::invalid(format!("two columns are called {name}")).help("rename one with AS")
+        }
+    }
+}
+
+/// `did you mean "customer"?  (orders: customer, amount, ts)`
+fn not_found_help(field: &Column, valid: &[Column]) -> Option<String> {
+    let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).filter(|n| !n.starts_with("__")).collect();
+    names.dedup();
+    let first = valid.first()?;
+    let one_table = valid.iter().all(|c| c.relation == first.relation);
+    let list = match &first.relation {
+        Some(table) if one_table => format!("({}: {})", table.table(), names.join(", ")),
+        _ => format!("(known: {})", names.join(", ")),
+    };
+    Some(match closest(&field.name, names.iter().copied()) {
+        Some(name) => format!("did you mean \"{name}\"?  {list}"),
+        None => list,
+    })
+}
+
+fn written(column: &Column) -> String {
+    match &column.relation {
+        Some(table) => format!("{}.{}", table.table(), column.name),
+        None => column.name.clone(),
+    }
+}
+
+fn first_span(column: &Column) -> Option<Span> {
+    column.spans.first().and_then(span)
+}
+
+/// A place of DataFusion's; `None` for its empty one.
+fn span(span: datafusion::common::Span) -> Option<Span> {
+    let at = |l: datafusion::common::Location| Location { line: l.line, column: l.column };
+    (span.start.line > 0).then(|| Span { start: at(span.start), end: at(span.end) })
+}
+
+/// Planning errors come as text: the parts that a user does not need are taken off.
+fn plan(message: &str) -> Error {
+    let message = message.replace("datafusion.public.", "");
+    if let Some(table) = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found")) {
+        return Error::invalid(format!("there is no stream, table or view \"{table}\""));
+    }
+    match message.split_once("\nDid you mean ") {
+        Some((what, name)) => Error::invalid(what.trim_end_matches('.')).help(format!("did you mean {name}")),
+        None => Error::invalid(message),
+    }
+}
+
+fn with_diagnostic(error: Error, diagnostic: &Diagnostic) -> Error {
+    let error = error.at(diagnostic.span.and_then(span));
+    let help = diagnostic.helps.first().map(|h| &h.message).or(diagnostic.notes.first().map(|n| &n.message));
+    match help {
+        Some(help) if error.help_text().is_none() => error.help(help),
+        _ => error,
+    }
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::common::TableReference;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_column_names_the_closest_and_the_table() {
+        let known = |name| Column::new(Some(TableReference::bare("orders")), name);
+        let error = SchemaError::FieldNotFound {
+            field: Box::new(Column::new_unqualified("custmer")),
+            valid_fields: vec![known("customer"), known("amount"), known("ts")],
+        };
+        let error = Error::from(DataFusionError::SchemaError(Box::new(error), Box::new(None)));
+        assert_eq!(error.to_string(), "column \"custmer\" not found");
+        assert_eq!(error.help_text(), Some("did you mean \"customer\"?  (orders: customer, amount, ts)"));
+    }
+
+    #[test]
+    fn our_own_errors_come_back_as_they_were() {
+        let ours = Error::conflict("busy");
+        let boxed = ArrowError::ExternalError(Box::new(DataFusionError::External(Box::new(ours))));
+        let shared = DataFusionError::Shared(Arc::new(DataFusionError::from(boxed)));
+        assert!(matches!(Error::from(shared), Error::Conflict { message } if message == "busy"));
+    }
+
+    #[test]
+    fn the_remedy_decides_the_kind() {
+        let code = |e| Error::from(e).code();
+        assert_eq!(code(ArrowError::DivideByZero.into()), "E0700");
+        assert_eq!(code(DataFusionError::NotImplemented("x".into())), "E0200");
+        assert_eq!(code(DataFusionError::Plan("x".into())), "E0100");
+        let missing = DataFusionError::Plan("table 'datafusion.public.nope' not found".into());
+        assert_eq!(Error::from(missing).to_string(), "there is no stream, table or view \"nope\"");
+        let parser = ParserError::ParserError("Expected: ), found: EOF at Line: 3, Column: 14".into());
+        let error = Error::from(DataFusionError::SQL(Box::new(parser), None));
+        assert_eq!(error.span().map(|s| s.start), Some(Location { line: 3, column: 14 }));
+        assert_eq!(error.to_string(), "Expected: ), found: EOF");
+    }
+}

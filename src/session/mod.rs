@@ -1,0 +1,183 @@
+//! The front page: one statement in, one answer out.
+//!
+//! Everything that Levada does is reached through [`Session::execute`]; the shell, a script and a regression test
+//! differ only in what they do with the [`Answer`].
+
+mod cancel;
+mod context;
+mod ddl;
+mod describe;
+mod insert;
+mod progress;
+mod queries;
+mod select;
+mod settings;
+mod show;
+mod start;
+mod tables;
+mod target;
+mod watch;
+
+pub use cancel::CancelToken;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::prelude::SessionContext;
+
+use crate::catalog::{Catalog, Shown};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::execution::QuerySettings;
+use crate::parser::{Explain, ParsedStatement, Statement};
+use crate::sink::SharedOutput;
+
+use queries::QueryEntry;
+
+/// How a session is opened.
+pub struct SessionOptions {
+    /// Where console and stdout sinks write; the shell writes its answers to the same place.
+    pub output: SharedOutput,
+    /// Where notices of running queries go, one line each (a query failed, a source is retried).
+    pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+    /// The format of console sinks: `table`, `csv`, `json`, `jsonlines`, `markdown`, `vertical`.
+    pub console_format: String,
+    /// Console sinks print a batch without rows too.
+    pub empty_batches: bool,
+}
+
+/// What a statement answers.
+pub enum Answer {
+    /// It is done: a tag such as `CREATE STREAM`, or `INSERT 0 3`, and lines for the user (stderr in a script).
+    Done { tag: String, notices: Vec<String> },
+    /// Rows, pulled as they are printed. `notices` as above.
+    Rows { schema: SchemaRef, rows: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>, notices: Vec<String> },
+    /// Text to be printed as it is: EXPLAIN, SHOW CREATE, progress documents.
+    Text(String),
+}
+
+/// A session: a catalog, settings, a clock, and the queries it started.
+pub struct Session {
+    /// DataFusion's functions, tables and settings.
+    context: SessionContext,
+    catalog: Catalog,
+    /// Made when the first statement needs it: a session that only shows help starts no threads.
+    runtime: Mutex<Option<Arc<tokio::runtime::Runtime>>>,
+    /// Replaced by `SET clock = 'manual'`, never after the first START.
+    clock: crate::catalog::SessionClock,
+    /// Names of tables that queries write.
+    result_tables: Mutex<std::collections::BTreeSet<String>>,
+    /// What a query is started with where its WITH list says nothing.
+    settings: Mutex<QuerySettings>,
+    queries: Mutex<BTreeMap<String, QueryEntry>>,
+    /// A query was started: the clock is fixed.
+    started: AtomicBool,
+    /// A query that has been forgotten since had failed.
+    forgotten_failure: AtomicBool,
+    cancel: CancelToken,
+    shown: Shown,
+    notices: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Session {
+    /// Opens a session with an empty catalog.
+    ///
+    /// # Errors
+    /// DataFusion can't be set up.
+    pub fn new(options: SessionOptions) -> Result<Self> {
+        let settings = QuerySettings::default();
+        let context = context::open(&settings)?;
+        Ok(Session {
+            catalog: Catalog::new(context.clone()),
+            context,
+            runtime: Mutex::default(),
+            result_tables: Mutex::default(),
+            clock: Arc::new(std::sync::RwLock::new(Clock::system())),
+            settings: Mutex::new(settings),
+            queries: Mutex::default(),
+            started: AtomicBool::new(false),
+            forgotten_failure: AtomicBool::new(false),
+            cancel: CancelToken::default(),
+            shown: Shown {
+                output: options.output,
+                console_format: options.console_format,
+                empty_batches: options.empty_batches,
+                notices: options.notices.clone(),
+            },
+            notices: options.notices,
+        })
+    }
+
+    /// Runs one statement to its answer.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement or its execution; the session goes on.
+    pub fn execute(&self, statement: &ParsedStatement) -> Result<Answer> {
+        self.cancel.clear();
+        match &statement.statement {
+            Statement::CreateStream(create) => self.create_stream(create, statement),
+            Statement::CreateSink(create) => self.create_sink(create, statement),
+            Statement::CreateView(create) => self.create_view(create, statement),
+            Statement::CloseStream(name) => self.close_stream(name),
+            Statement::Drop { kind, if_exists, name } => self.drop_object(*kind, *if_exists, name),
+            Statement::Select(query) => self.select(query),
+            Statement::StartQuery(start) => self.start_query(start, statement),
+            Statement::StopQuery { which, how, timeout } => self.stop_query(which, *how, *timeout),
+            Statement::PauseQuery(name) => self.pause_query(name),
+            Statement::ResumeQuery(name) => self.resume_query(name),
+            Statement::AwaitQuery { name, until, timeout } => self.await_query(name, *until, *timeout),
+            Statement::AlterTrigger { name, trigger } => self.alter_trigger(name, *trigger),
+            Statement::Watch { what, until } => self.watch(what, *until),
+            Statement::Show(show) => self.show(show),
+            Statement::Describe(name) => self.describe(name),
+            Statement::ShowCreate { kind, name } => self.show_create(*kind, name),
+            Statement::Explain(Explain::Select { analyze, verbose, query }) => self.explain(query, *analyze, *verbose),
+            Statement::Explain(Explain::Query(name)) => self.explain_query(name),
+            Statement::Explain(Explain::Why(name)) => Err(Error::not_yet("EXPLAIN WHY").at(Some(name.span))),
+            Statement::Explain(Explain::State(query)) => Err(Error::not_yet("EXPLAIN STATE").at(Some(query.span))),
+            Statement::VerifyQuery(name) => Err(Error::not_yet("VERIFY QUERY").at(Some(name.span))),
+            Statement::Set { name, value } => self.set(name, value),
+            Statement::Reset(name) => self.reset(name),
+            Statement::AdvanceClock(by) => self.advance_clock(*by),
+            Statement::StepQuery { name, step } => self.step_query(name, *step),
+            Statement::CrashQuery(crash) => self.crash_query(crash),
+            Statement::Sql(sql) => self.sql(sql, statement),
+            Statement::DataFusion => self.datafusion(statement),
+        }
+    }
+
+    /// Ends the statement that runs when it is cancelled.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.cancel.clone()
+    }
+}
+
+impl Answer {
+    /// It is done, and there is nothing more to say.
+    fn done(tag: impl Into<String>) -> Self {
+        Answer::Done { tag: tag.into(), notices: Vec::new() }
+    }
+
+    /// It is done, and the user should know something.
+    fn noticed(tag: impl Into<String>, notice: impl Into<String>) -> Self {
+        Answer::Done { tag: tag.into(), notices: vec![notice.into()] }
+    }
+
+    /// A table that is whole already, from named columns of one length.
+    fn table(columns: Vec<(&str, ArrayRef)>) -> Result<Self> {
+        let columns = columns.into_iter().map(|(name, values)| (name, values, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(|e| Error::internal(e.to_string()))?;
+        Ok(Answer::Rows { schema: batch.schema(), rows: Box::new(std::iter::once(Ok(batch))), notices: Vec::new() })
+    }
+}
+
+/// Locks what only a panic elsewhere can have poisoned: every change behind these locks is a single step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

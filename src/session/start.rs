@@ -1,0 +1,145 @@
+//! START QUERY: everything is checked before anything is made.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use datafusion::logical_expr::LogicalPlan;
+
+use super::queries::{QueryEntry, is_live};
+use super::select::default_mode;
+use super::settings::QUERY_OPTIONS;
+use super::target::{Destination, Uses};
+use super::{Answer, Session, lock, settings};
+use crate::error::{Error, Result};
+use crate::execution::{self, QuerySettings, QuerySpec, QueryState};
+use crate::options::Options;
+use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Trigger};
+use crate::planner;
+
+impl Session {
+    pub(super) fn start_query(&self, start: &StartQuery, statement: &ParsedStatement) -> Result<Answer> {
+        let (tag, name) = ("START QUERY", &start.name);
+        if self.live(&name.value) {
+            return match start.if_not_exists {
+                true => Ok(Answer::noticed(tag, format!("query {} runs already: nothing was changed", name.value))),
+                false => Err(Error::invalid_at(name.span, format!("query {} runs already", name.value))
+                    .help(format!("STOP QUERY {} first, or choose another name", name.value))),
+            };
+        }
+        if let Some(Trigger::Continuous(_)) = start.trigger {
+            return Err(
+                Error::not_yet("TRIGGER CONTINUOUS").help("TRIGGER EVERY '…', or none: as soon as there is data")
+            );
+        }
+        let settings = self.query_settings(&start.options)?;
+        let plan = self.streaming_plan(&start.query)?;
+        let destination = self.destination(start.target.as_ref(), &plan)?;
+        let uses = self.uses(&start.query, &destination)?;
+        let notices = notices(start, &destination);
+        let words = destination.words.clone();
+        let target = destination.uses.clone();
+        let schema = Arc::clone(plan.schema().inner());
+        let mode = start.mode.map_or_else(|| default_mode(&plan), |(mode, _)| mode);
+        let spec = QuerySpec {
+            name: name.value.clone(),
+            sql: canonical(&start.query),
+            plan,
+            mode,
+            trigger: start.trigger.unwrap_or(Trigger::Asap),
+            stop_after: start.stop_after,
+            checkpoint: start.checkpoint.clone(),
+            settings,
+            target: destination.traits,
+            result_table: destination.table,
+            open_sink: destination.open,
+        };
+        let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
+        let result_table = spec.result_table.clone();
+        let handle = self.begin(spec).map_err(|e| e.at(place))?;
+        let sql = super::ddl::canonical(statement);
+        if let (Uses::Table(name), Some(table)) = (&target, &result_table) {
+            self.add_result_table(name, table, &sql)?;
+        }
+        self.remember(QueryEntry { handle, sql, uses, target, words, mode, schema }, &name.value);
+        Ok(Answer::Done { tag: tag.into(), notices })
+    }
+
+    /// Starts a query; from now on the clock is fixed.
+    pub(super) fn begin(&self, spec: QuerySpec) -> Result<execution::QueryHandle> {
+        let handle = execution::start(&self.engine()?, spec)?;
+        self.started.store(true, Ordering::SeqCst);
+        Ok(handle)
+    }
+
+    /// The plan of a query that is to run on.
+    ///
+    /// # Errors
+    /// It reads no stream, so it would end at once.
+    pub(super) fn streaming_plan(&self, query: &QueryText) -> Result<LogicalPlan> {
+        let plan = self.plan(&self.state(), query)?;
+        if planner::reads_stream(&plan) {
+            return Ok(plan);
+        }
+        let error = Error::invalid_at(query.span, "the query reads no stream");
+        Err(error.help("run the SELECT by itself: its answer will not change"))
+    }
+
+    /// The session's settings, overridden by a WITH list.
+    pub(super) fn query_settings(&self, options: &Options) -> Result<QuerySettings> {
+        options.check("START QUERY", QUERY_OPTIONS)?;
+        let mut settings = lock(&self.settings).clone();
+        for entry in &options.entries {
+            settings::apply(&mut settings, options, entry)?;
+        }
+        Ok(settings)
+    }
+
+    /// The names that the query needs: streams, tables, views.
+    fn uses(&self, query: &QueryText, destination: &Destination) -> Result<BTreeSet<String>> {
+        let uses = self.reads(&self.state(), &query.ast)?;
+        match &destination.uses {
+            Uses::Table(table) if uses.contains(table) => {
+                Err(Error::invalid_at(query.span, format!("the query reads table {table}, its own result")))
+            }
+            _ => Ok(uses),
+        }
+    }
+
+    fn live(&self, name: &str) -> bool {
+        lock(&self.queries).get(name).is_some_and(|q| is_live(&q.handle))
+    }
+
+    /// Keeps a started query under its name, in place of one that has ended.
+    fn remember(&self, entry: QueryEntry, name: &str) {
+        let old = lock(&self.queries).insert(name.to_string(), entry);
+        if old.is_some_and(|q| q.handle.status().state == QueryState::Failed) {
+            self.forgotten_failure.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What a restart compares.
+pub(super) fn canonical(query: &QueryText) -> String {
+    crate::parser::canonical_query(query)
+}
+
+fn notices(start: &StartQuery, destination: &Destination) -> Vec<String> {
+    if start.checkpoint.is_some() || !destination.survives {
+        return Vec::new();
+    }
+    vec![format!(
+        "query {} has no CHECKPOINT: what it knows is removed at its end, while {} stays; another start would write \
+         everything again",
+        start.name.value, destination.traits.name
+    )]
+}
+
+/// A mode as SQL writes it.
+pub(super) fn mode_word(mode: OutputMode) -> &'static str {
+    match mode {
+        OutputMode::Append => "APPEND",
+        OutputMode::Update => "UPDATE",
+        OutputMode::Complete => "COMPLETE",
+    }
+}

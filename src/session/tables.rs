@@ -1,0 +1,226 @@
+//! Statements that are DataFusion's: CREATE TABLE, CREATE EXTERNAL TABLE, COPY, DELETE, UPDATE and the like.
+//!
+//! Names are claimed in our catalog first, and a stream inside such a statement is read as far as it goes now.
+
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan};
+use datafusion::physical_plan::execute_stream_partitioned;
+use datafusion::sql::parser::Statement as DfStatement;
+use futures::TryStreamExt;
+
+use super::context::bounded;
+use super::ddl::{Claim, canonical, kept};
+use super::insert::count;
+use super::{Answer, Session};
+use crate::catalog::Kind;
+use crate::error::{Error, Result};
+use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast};
+
+impl Session {
+    /// A statement that sqlparser read and that needs nothing of ours.
+    pub(super) fn sql(&self, sql: &ast::Statement, statement: &ParsedStatement) -> Result<Answer> {
+        match sql {
+            ast::Statement::Insert(insert) => self.insert(insert, statement),
+            sql => self.run_datafusion(DfStatement::Statement(Box::new(sql.clone())), statement),
+        }
+    }
+
+    /// A statement that only DataFusion's own parser reads.
+    pub(super) fn datafusion(&self, statement: &ParsedStatement) -> Result<Answer> {
+        let state = self.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let parsed =
+            state.sql_to_statement(&statement.text, &dialect).map_err(|e| in_statement(Error::from(e), statement))?;
+        self.run_datafusion(parsed, statement)
+    }
+
+    fn run_datafusion(&self, parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
+        let state = self.state();
+        let query = select_of(&parsed).cloned();
+        let copied = matches!(parsed, DfStatement::CopyTo(_));
+        let plan = self
+            .block_on(async { state.statement_to_plan(parsed).await.map_err(Error::from) })
+            .map_err(|e| self.with_closest_name(e))
+            .map_err(|e| if copied { in_statement(e, statement) } else { e })?;
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                self.create_table(&state, create, query, statement)
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+                let name = own_name(&create.name, statement)?;
+                let claim = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)?;
+                self.create_external_table(
+                    LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)),
+                    claim,
+                    &name,
+                    statement,
+                )
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => {
+                self.drop_object(ObjectKind::Table, drop.if_exists, &own_name(&drop.name, statement)?)
+            }
+            LogicalPlan::Ddl(DdlStatement::DropView(drop)) => {
+                self.drop_object(ObjectKind::View, drop.if_exists, &own_name(&drop.name, statement)?)
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateView(_)) => Err(Error::internal("a view past the parser")),
+            LogicalPlan::Ddl(ddl) => self.execute_plan(LogicalPlan::Ddl(ddl), statement),
+            LogicalPlan::Statement(DfPlan::TransactionStart(_) | DfPlan::TransactionEnd(_)) => {
+                Err(Error::not_yet("transactions").at(Some(statement.span)))
+            }
+            LogicalPlan::Statement(other) => self.execute_plan(LogicalPlan::Statement(other), statement),
+            LogicalPlan::Copy(copy) => {
+                let input = Arc::new(bounded(Arc::unwrap_or_clone(copy.input.clone()))?);
+                let written = self.collect(&state, &LogicalPlan::Copy(CopyTo { input, ..copy }))?;
+                Ok(Answer::done(format!("COPY {}", count(&written))))
+            }
+            LogicalPlan::Dml(dml) => self.change(&state, dml, statement),
+            plan => self.rows(&state, &bounded(plan)?),
+        }
+    }
+
+    /// DELETE, UPDATE, TRUNCATE of a table.
+    fn change(
+        &self,
+        state: &SessionState,
+        dml: datafusion::logical_expr::DmlStatement,
+        statement: &ParsedStatement,
+    ) -> Result<Answer> {
+        let name = own_name(&dml.table_name, statement)?;
+        if self.catalog.kind(&name.value) == Some(Kind::Stream) {
+            let message = format!("{} is a stream: its rows are never changed", name.value);
+            return Err(Error::invalid_at(name.span, message));
+        }
+        if let Some(query) = self.writer_of(&name.value) {
+            let message = format!("table {} is the result of query {query}: only its query changes it", name.value);
+            return Err(Error::invalid_at(name.span, message));
+        }
+        let changed = self.collect(state, &LogicalPlan::Dml(dml))?;
+        Ok(Answer::done(format!("{} {}", first_words(&statement.text, 1), count(&changed))))
+    }
+
+    /// CREATE TABLE, with or without AS: all rows are there before the name is.
+    fn create_table(
+        &self,
+        state: &SessionState,
+        create: CreateMemoryTable,
+        query: Option<ast::Query>,
+        statement: &ParsedStatement,
+    ) -> Result<Answer> {
+        let (tag, name) = ("CREATE TABLE", own_name(&create.name, statement)?);
+        if create.temporary {
+            return Err(Error::unsupported("TEMPORARY tables")
+                .at(Some(name.span))
+                .help("every table lives as long as the process"));
+        }
+        if let Claim::Kept = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)? {
+            return Ok(kept(tag, "table", &name));
+        }
+        let mut input = Arc::unwrap_or_clone(create.input);
+        let typed_by_list = matches!(&input, LogicalPlan::Projection(_)) && query.is_none();
+        if let Some(query) = query.filter(|_| !typed_by_list) {
+            let text = query.to_string();
+            let query =
+                QueryText { ast: query, text, watermarks: vec![], within_watermark: vec![], span: statement.span };
+            // Columns that the statement declares beside AS were already made part of DataFusion's plan.
+            let planned = self.plan_bounded(state, &query)?;
+            input = if planned.schema() == input.schema() { planned } else { bounded(input)? };
+        }
+        let schema = Arc::clone(input.schema().inner());
+        let mut names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+            let message = format!("table {} would have two columns called {}", name.value, twice[0]);
+            return Err(Error::invalid_at(name.span, message).help("rename one with AS"));
+        }
+        let partitions = self.block_on(async {
+            let physical = state.create_physical_plan(&input).await?;
+            let streams = execute_stream_partitioned(physical, state.task_ctx())?;
+            let collected = streams.into_iter().map(TryStreamExt::try_collect::<Vec<_>>);
+            futures::future::try_join_all(collected).await.map_err(Error::from)
+        })?;
+        let table = MemTable::try_new(schema, partitions)?;
+        let table = table.with_constraints(create.constraints);
+        let table = table.with_column_defaults(create.column_defaults.into_iter().collect());
+        self.catalog.add_table(&name.value, canonical(statement), Arc::new(table))?;
+        Ok(Answer::done(tag))
+    }
+
+    fn create_external_table(
+        &self,
+        plan: LogicalPlan,
+        claim: Claim,
+        name: &Name,
+        statement: &ParsedStatement,
+    ) -> Result<Answer> {
+        let tag = "CREATE EXTERNAL TABLE";
+        if let Claim::Kept = claim {
+            return Ok(kept(tag, "table", name));
+        }
+        let provider = self.block_on(async {
+            self.context.execute_logical_plan(plan).await?;
+            self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(Error::from)
+        })?;
+        self.catalog.add_table(&name.value, canonical(statement), provider)?;
+        Ok(Answer::done(tag))
+    }
+
+    /// Whatever else DataFusion can do.
+    fn execute_plan(&self, plan: LogicalPlan, statement: &ParsedStatement) -> Result<Answer> {
+        let (state, plan) = self.block_on(async {
+            let frame = self.context.execute_logical_plan(plan).await?;
+            Ok(frame.into_parts())
+        })?;
+        if plan.schema().fields().is_empty() {
+            return Ok(Answer::done(first_words(&statement.text, 2)));
+        }
+        self.rows(&state, &bounded(plan)?)
+    }
+}
+
+/// The SELECT of a CREATE TABLE … AS.
+fn select_of(statement: &DfStatement) -> Option<&ast::Query> {
+    match statement {
+        DfStatement::Statement(statement) => match statement.as_ref() {
+            ast::Statement::CreateTable(create) => create.query.as_deref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The name of a table that is to be ours: one word.
+fn own_name(table: &TableReference, statement: &ParsedStatement) -> Result<Name> {
+    match table {
+        TableReference::Bare { table } => Ok(Name { value: table.to_string(), span: statement.span }),
+        qualified => Err(Error::not_yet(format!("tables in another schema ({qualified})")).at(Some(statement.span))),
+    }
+}
+
+/// The first words of a statement, as its tag.
+fn first_words(text: &str, words: usize) -> String {
+    text.split_whitespace().take(words).collect::<Vec<_>>().join(" ").to_uppercase()
+}
+
+/// DataFusion's parser counts places from the start of the statement's text; ours from the start of the input.
+fn in_statement(error: Error, statement: &ParsedStatement) -> Error {
+    let start = statement.span.start;
+    let shift = |place: &mut crate::error::Location| {
+        if place.line == 1 {
+            place.column += start.column.saturating_sub(1);
+        }
+        place.line += start.line.saturating_sub(1);
+    };
+    match error {
+        Error::InvalidInput { message, span: Some(mut span), help } => {
+            shift(&mut span.start);
+            shift(&mut span.end);
+            Error::InvalidInput { message, span: Some(span), help }
+        }
+        error => error.at(Some(statement.span)),
+    }
+}
