@@ -6,12 +6,13 @@ use arrow::datatypes::SchemaRef;
 
 use super::{SinkDef, StreamDef};
 use crate::checkpoint::SourceLog;
+use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
 use crate::sink::{SharedOutput, Sink, SinkContext};
-use crate::source::Source;
-use crate::source::memory::{self, MemorySource, MemoryStream};
+use crate::source::memory::{self, MemoryStream};
+use crate::source::{Source, nexmark, rate, rate_micro_batch};
 
 /// Where a stream's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,20 +87,43 @@ impl SourceConnector {
     pub fn options(self) -> Result<&'static [OptionSpec]> {
         match self {
             SourceConnector::Memory => Ok(memory::OPTIONS),
-            other => Err(Error::not_yet(format!("connector '{}'", other.name()))),
+            SourceConnector::Rate => Ok(rate::OPTIONS),
+            SourceConnector::RateMicroBatch => Ok(rate_micro_batch::OPTIONS),
+            SourceConnector::Nexmark => Ok(nexmark::OPTIONS),
+            SourceConnector::File => Err(Error::not_yet("connector 'file'")),
+            SourceConnector::Stdin => Err(Error::not_yet("connector 'stdin'")),
         }
     }
 
-    /// The schema of a stream without a column list: the connector's own, or inferred from the data there is.
+    /// The columns that a generator gives, whatever is declared; `None` for a connector that reads what is declared.
+    ///
+    /// # Errors
+    /// A wrong or missing option.
+    pub fn generates(self, options: &Options, clock: Clock) -> Result<Option<SchemaRef>> {
+        Ok(match self {
+            SourceConnector::Rate => Some(rate::open(options, clock)?.schema()),
+            SourceConnector::RateMicroBatch => Some(rate_micro_batch::open(options)?.schema()),
+            SourceConnector::Nexmark => Some(nexmark::open(options, clock)?.schema()),
+            SourceConnector::Memory | SourceConnector::File | SourceConnector::Stdin => None,
+        })
+    }
+
+    /// The columns of a stream without a column list, from the data there is.
     ///
     /// # Errors
     /// A connector that can't know, or a place without data.
     pub fn infer(self, name: &str, _options: &Options) -> Result<SchemaRef> {
+        let no_data = |what: &str| {
+            Error::invalid(format!("stream {name} needs a column list: {what}"))
+                .help(format!("CREATE STREAM {name} (column type, …)"))
+        };
         match self {
-            SourceConnector::Memory => Err(Error::invalid(format!("stream {name} needs a column list")).help(
-                "CREATE STREAM name (column type, …): only data can show a schema, and a memory stream has none",
-            )),
-            other => Err(Error::not_yet(format!("connector '{}'", other.name()))),
+            SourceConnector::Memory => Err(no_data("a memory stream begins without rows")),
+            SourceConnector::Stdin => Err(no_data("standard input can be read only once")),
+            SourceConnector::File => Err(Error::not_yet("connector 'file'")),
+            SourceConnector::Rate | SourceConnector::RateMicroBatch | SourceConnector::Nexmark => {
+                Err(Error::internal(format!("connector '{}' knows its columns", self.name())))
+            }
         }
     }
 
@@ -191,10 +215,17 @@ pub struct Shown {
 
 /// Opens a stream's source for one reader.
 pub(super) fn open_source(stream: &StreamDef, _log: SourceLog) -> Result<Box<dyn Source>> {
-    match (stream.connector, &stream.memory) {
-        (SourceConnector::Memory, Some(rows)) => Ok(Box::new(MemorySource::new(rows.clone()))),
-        (SourceConnector::Memory, None) => Err(Error::internal("a memory stream without its rows")),
-        (other, _) => Err(Error::not_yet(format!("connector '{}'", other.name()))),
+    let options = &stream.options;
+    match stream.connector {
+        SourceConnector::Memory => match &stream.memory {
+            Some(rows) => Ok(Box::new(memory::open(rows))),
+            None => Err(Error::internal("a memory stream without its rows")),
+        },
+        SourceConnector::Rate => Ok(Box::new(rate::open(options, stream.clock.get())?)),
+        SourceConnector::RateMicroBatch => Ok(Box::new(rate_micro_batch::open(options)?)),
+        SourceConnector::Nexmark => Ok(Box::new(nexmark::open(options, stream.clock.get())?)),
+        SourceConnector::File => Err(Error::not_yet("connector 'file'")),
+        SourceConnector::Stdin => Err(Error::not_yet("connector 'stdin'")),
     }
 }
 

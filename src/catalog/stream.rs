@@ -11,6 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::connector::{self, SourceConnector};
 use crate::checkpoint::SourceLog;
+use crate::clock::ClockCell;
 use crate::error::Result;
 use crate::options::Options;
 use crate::parser::WatermarkDef;
@@ -45,6 +46,8 @@ pub struct StreamDef {
     pub options: Options,
     /// The rows of a memory stream; `None` for every other connector.
     pub memory: Option<Arc<MemoryStream>>,
+    /// The session's clock: generators follow it.
+    pub clock: ClockCell,
     /// The CREATE STREAM text that makes it again.
     pub sql: String,
 }

@@ -16,7 +16,6 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::{Answer, CancelToken, Session, lock};
 use crate::catalog::types::SqlTypes;
-use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::execution::{Engine, QuerySettings};
 use crate::parser::{QueryText, ast};
@@ -52,15 +51,10 @@ impl TableFunctionImpl for NotYet {
 }
 
 impl Session {
-    /// The session's clock.
-    pub(super) fn clock(&self) -> Clock {
-        lock(&self.clock).clone()
-    }
-
     /// DataFusion's state for one statement, with `now()` as the session's clock has it.
     pub(super) fn state(&self) -> SessionState {
         let mut state = self.context.state();
-        let clock = self.clock();
+        let clock = self.clock.get();
         if clock.is_manual() {
             let now = chrono::DateTime::from_timestamp_millis(clock.now());
             state.execution_props_mut().query_execution_start_time = now;
@@ -73,7 +67,7 @@ impl Session {
         let mut state = self.context.state();
         // A dynamic filter outlives the batch that made it, and would prune the next one.
         state.config_mut().options_mut().optimizer.enable_dynamic_filter_pushdown = false;
-        let (runtime, clock) = (self.runtime()?, self.clock());
+        let (runtime, clock) = (self.runtime()?, self.clock.get());
         Ok(Engine { runtime, clock, state, notices: self.notices.clone() })
     }
 

@@ -30,7 +30,7 @@ impl Session {
         if let Claim::Kept = self.claim(&create.name, Kind::Stream, create.or_replace, create.if_not_exists)? {
             return Ok(kept(tag, "stream", &create.name));
         }
-        let created = catalog::create(create, canonical(statement), &self.state())?;
+        let created = catalog::create(create, canonical(statement), &self.state(), &self.clock)?;
         self.catalog.add_stream(created.stream)?;
         Ok(match created.pinned {
             Some(text) => Answer::noticed(tag, format!("the columns were inferred; this text pins them:\n{text};")),

@@ -29,7 +29,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::prelude::SessionContext;
 
 use crate::catalog::{Catalog, Shown};
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockCell};
 use crate::error::{Error, Result};
 use crate::execution::QuerySettings;
 use crate::parser::{Explain, ParsedStatement, Statement};
@@ -67,7 +67,7 @@ pub struct Session {
     /// Made when the first statement needs it: a session that only shows help starts no threads.
     runtime: Mutex<Option<Arc<tokio::runtime::Runtime>>>,
     /// Replaced by `SET clock = 'manual'`, never after the first START.
-    clock: Mutex<Clock>,
+    clock: ClockCell,
     /// What a query is started with where its WITH list says nothing.
     settings: Mutex<QuerySettings>,
     queries: Mutex<BTreeMap<String, QueryEntry>>,
@@ -92,7 +92,7 @@ impl Session {
             catalog: Catalog::new(context.clone()),
             context,
             runtime: Mutex::default(),
-            clock: Mutex::new(Clock::system()),
+            clock: ClockCell::new(Clock::system()),
             settings: Mutex::new(settings),
             queries: Mutex::default(),
             started: AtomicBool::new(false),

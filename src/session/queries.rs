@@ -72,7 +72,7 @@ impl Session {
     }
 
     pub(super) fn crash_query(&self, crash: &Crash) -> Result<Answer> {
-        if !self.clock().is_manual() {
+        if !self.clock.get().is_manual() {
             return Err(Error::invalid_at(crash.query.span, "CRASH needs a clock that the script holds")
                 .help("SET clock = 'manual' before the first START"));
         }
@@ -85,7 +85,7 @@ impl Session {
 
     /// Moves the manual clock.
     pub(super) fn advance_clock(&self, to: ClockMove) -> Result<Answer> {
-        let clock = self.clock();
+        let clock = self.clock.get();
         if !clock.is_manual() {
             return Err(Error::invalid("the clock is the system's").help("SET clock = 'manual' before the first START"));
         }

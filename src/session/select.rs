@@ -4,7 +4,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::displayable;
 
-use super::{Answer, Session};
+use super::{Answer, Session, lock};
 use crate::error::{Error, Result};
 use crate::incremental;
 use crate::parser::{OutputMode, QueryText};
@@ -26,9 +26,16 @@ impl Session {
             return self.analyze(&state, super::context::bounded(plan)?, verbose);
         }
         if planner::reads_stream(&plan) {
-            return incremental::explain(&plan, default_mode(&plan)).map(Answer::Text);
+            return self.explain_stream(plan).map(Answer::Text);
         }
         self.explain_static(&state, &plan, verbose)
+    }
+
+    fn explain_stream(&self, plan: LogicalPlan) -> Result<String> {
+        let (engine, console, mode) = (self.engine()?, self.console(), default_mode(&plan));
+        let partitions = lock(&self.settings).partitions;
+        let planned = incremental::plan(&engine.state, plan, mode, &console.traits, partitions);
+        Ok(incremental::explain(&self.block_on(planned)?, &console.words))
     }
 
     fn explain_static(&self, state: &SessionState, plan: &LogicalPlan, verbose: bool) -> Result<Answer> {

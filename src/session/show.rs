@@ -33,12 +33,12 @@ impl Session {
     fn show_streams(&self) -> Result<Answer> {
         let streams: Vec<_> =
             self.catalog.names(Kind::Stream).iter().filter_map(|name| self.catalog.stream(name)).collect();
-        let rows = streams.iter().map(|s| s.memory.as_ref().map(|m| m.rows()));
+        let inserted = streams.iter().map(|s| s.memory.as_ref().map(|m| m.additions()));
         Answer::table(vec![
             ("name", strings(streams.iter().map(|s| s.name.clone()))),
             ("connector", strings(streams.iter().map(|s| s.connector.name().to_string()))),
             ("watermark", optional(streams.iter().map(|s| s.watermark.as_ref().map(|w| w.column.value.clone())))),
-            ("rows", Arc::new(rows.collect::<UInt64Array>())),
+            ("inserted", Arc::new(inserted.collect::<UInt64Array>())),
         ])
     }
 

@@ -1,24 +1,24 @@
-//! The memory source: rows that INSERT brought into this process.
+//! `memory`: a stream that INSERT feeds, held in the process until it is dropped.
 //!
-//! Each INSERT is one atomic addition, and a batch never ends inside one. The rows stay until the stream is dropped,
-//! so a query that starts later reads them all. Offsets are `{"inserted": n}`, the rows inserted so far; another
-//! process does not hold them, and reading past what is held is an error.
+//! Each INSERT is one *addition*, and a batch never takes half of one: the offset counts additions, not rows.
+//! Additions live as long as the process; a checkpoint that speaks of more of them than there are is refused.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
-use super::{Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead};
+use super::{BadRecords, Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead, offset};
 use crate::error::{Error, Result};
 use crate::options::OptionSpec;
 
-/// A memory stream takes no options.
+/// The connector takes no options.
 pub const OPTIONS: &[OptionSpec] = &[];
 
-/// The rows of one memory stream: shared by the catalog, which adds, and by every query that reads.
+/// The rows of a memory stream, shared by its statements and its readers.
 #[derive(Debug)]
 pub struct MemoryStream {
     name: String,
@@ -28,249 +28,339 @@ pub struct MemoryStream {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Each addition, with the number of rows up to and including it.
-    additions: Vec<(u64, RecordBatch)>,
+    additions: Vec<Arc<Addition>>,
     closed: bool,
 }
 
-impl Held {
-    fn rows(&self) -> u64 {
-        self.additions.last().map_or(0, |(until, _)| *until)
-    }
+/// What one INSERT brought.
+#[derive(Debug)]
+struct Addition {
+    batches: Vec<RecordBatch>,
+    rows: u64,
+    bytes: u64,
 }
 
 impl MemoryStream {
-    /// An empty stream.
+    /// An empty stream; `schema` holds what INSERT gives: the columns that are not computed.
     pub fn new(name: impl Into<String>, schema: SchemaRef) -> Arc<Self> {
-        Arc::new(MemoryStream { name: name.into(), schema, held: Mutex::default() })
+        Arc::new(MemoryStream { name: name.into(), schema, held: Mutex::new(Held::default()) })
     }
 
-    /// The columns of every addition.
+    /// The columns of an inserted row.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// Adds rows, all at once.
+    /// Adds all rows of `batches` as one addition, or none of them; answers how many there were. Without rows it
+    /// adds nothing.
     ///
     /// # Errors
-    /// The stream was closed.
-    pub fn append(&self, batch: RecordBatch) -> Result<()> {
+    /// InvalidInput: the stream is closed, the columns are not the stream's, or a NOT NULL column holds a NULL.
+    pub fn insert(&self, batches: Vec<RecordBatch>) -> Result<u64> {
+        let batches = batches.iter().filter(|b| b.num_rows() > 0).map(|b| self.fit(b)).collect::<Result<Vec<_>>>()?;
+        let rows = batches.iter().map(|b| b.num_rows() as u64).sum();
+        let bytes = batches.iter().map(|b| b.get_array_memory_size() as u64).sum();
         let mut held = self.lock();
         if held.closed {
-            return Err(Error::invalid(format!("stream {} was closed: it takes no more rows", self.name)));
+            return Err(Error::invalid(format!("stream {} is closed: its input has ended", self.name))
+                .help("drop it and create it again to begin anew"));
         }
-        if batch.num_rows() > 0 {
-            let until = held.rows() + batch.num_rows() as u64;
-            held.additions.push((until, batch));
+        if rows > 0 {
+            held.additions.push(Arc::new(Addition { batches, rows, bytes }));
         }
-        Ok(())
+        Ok(rows)
     }
 
-    /// Ends the input: nothing can be added from now on.
+    /// Ends the input: from now on INSERT is refused. Rows that are there stay.
     pub fn close(&self) {
         self.lock().closed = true;
     }
 
-    /// Whether the input has ended.
+    /// Whether its input has ended.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// The number of rows held.
-    pub fn rows(&self) -> u64 {
-        self.lock().rows()
+    /// How many additions there are.
+    pub fn additions(&self) -> u64 {
+        self.lock().additions.len() as u64
+    }
+
+    /// The batch under the stream's own schema, when it fits.
+    fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if batch.num_columns() != self.schema.fields().len() {
+            return Err(Error::invalid(format!(
+                "stream {} takes {} columns, the rows have {}",
+                self.name,
+                self.schema.fields().len(),
+                batch.num_columns()
+            )));
+        }
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            if column.data_type() != field.data_type() {
+                return Err(Error::invalid(format!(
+                    "column {} of stream {} is {}, the rows have {}",
+                    field.name(),
+                    self.name,
+                    field.data_type(),
+                    column.data_type()
+                )));
+            }
+            if !field.is_nullable() && column.logical_null_count() > 0 {
+                let message =
+                    format!("column {} of stream {} is NOT NULL, a row has NULL there", field.name(), self.name);
+                return Err(Error::invalid(message));
+            }
+        }
+        super::generator::batch_of(&self.schema, batch.columns().to_vec(), batch.num_rows())
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// An offset as a number of rows that are held.
-    fn position(&self, offset: Option<&Offset>, held: &Held) -> Result<u64> {
-        let Some(offset) = offset else { return Ok(0) };
-        let Some(rows) = offset.0.get("inserted").and_then(serde_json::Value::as_u64) else {
-            return Err(Error::corrupt(format!("offset of stream {}", self.name), format!("{} is not one", offset.0)));
-        };
-        if rows > held.rows() {
-            return Err(Error::conflict(format!(
-                "stream {} holds {} rows, but the checkpoint has read {rows}: a memory stream lives as long as its \
-                 process; insert the same rows again, or use a new checkpoint",
-                self.name,
-                held.rows()
-            )));
-        }
-        Ok(rows)
-    }
 }
 
-/// One query's view of a [`MemoryStream`].
+/// `{"inserted": n}`: the first n additions were read.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemoryOffset {
+    inserted: u64,
+}
+
+/// One reader of a [`MemoryStream`].
 #[derive(Debug)]
-pub struct MemorySource(Arc<MemoryStream>);
+pub struct MemorySource {
+    stream: Arc<MemoryStream>,
+}
+
+/// Opens a reader.
+pub fn open(stream: &Arc<MemoryStream>) -> MemorySource {
+    MemorySource { stream: stream.clone() }
+}
 
 impl MemorySource {
-    /// Reads `stream` from its first row.
-    pub fn new(stream: Arc<MemoryStream>) -> Self {
-        MemorySource(stream)
+    fn parse(&self, offset: &Offset) -> Result<u64> {
+        Ok(offset::parse::<MemoryOffset>(offset, &self.description())?.inserted)
+    }
+
+    /// The additions of a range.
+    fn additions(&self, range: &OffsetRange) -> Result<Vec<Arc<Addition>>> {
+        let start = range.start.as_ref().map_or(Ok(0), |o| self.parse(o))?;
+        let end = self.parse(&range.end)?;
+        let held = self.stream.lock();
+        self.known(start.max(end), &held)?;
+        if start > end {
+            return Err(Error::internal(format!("{}: range {start} to {end} runs backwards", self.description())));
+        }
+        Ok(held.additions[start as usize..end as usize].to_vec())
+    }
+
+    /// Refuses an offset that lies beyond what the process holds.
+    fn known(&self, offset: u64, held: &Held) -> Result<()> {
+        let holds = held.additions.len() as u64;
+        if offset <= holds {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "the stream {} holds {holds} additions, the checkpoint was at {offset}; memory streams do not outlive the \
+             process: INSERT the same rows again first, or start with a new checkpoint",
+            self.stream.name
+        )))
     }
 }
 
 impl Source for MemorySource {
     fn schema(&self) -> SchemaRef {
-        self.0.schema.clone()
+        self.stream.schema()
     }
 
     fn description(&self) -> String {
-        format!("MemoryStream[{}]", self.0.name)
+        format!("MemoryStream[{}]", self.stream.name)
     }
 
     fn latest_offset(&mut self, after: Option<&Offset>, limit: &ReadLimit) -> Result<Option<Offset>> {
-        let held = self.0.lock();
-        let start = self.0.position(after, &held)?;
-        let until = match &limit.until {
-            Some(until) => self.0.position(Some(until), &held)?,
-            None => held.rows(),
-        };
-        let mut end = start;
+        let after = after.map_or(Ok(0), |o| self.parse(o))?;
+        let until = limit.until.as_ref().map(|o| self.parse(o)).transpose()?;
+        let held = self.stream.lock();
+        self.known(after.max(until.unwrap_or(0)), &held)?;
+        let end = until.unwrap_or(held.additions.len() as u64);
+        let max_bytes = if limit.unlimited { None } else { limit.max_bytes };
         let mut bytes = 0;
-        for (rows, batch) in held.additions.iter().filter(|(rows, _)| *rows > start && *rows <= until) {
-            bytes += batch.get_array_memory_size() as u64;
-            if end > start && !limit.unlimited && limit.max_bytes.is_some_and(|max| bytes > max) {
+        let mut reached = after;
+        while reached < end {
+            bytes += held.additions[reached as usize].bytes;
+            if reached > after && max_bytes.is_some_and(|max| bytes > max) {
                 break;
             }
-            end = *rows;
+            reached += 1;
         }
-        Ok((end > start).then(|| Offset(json!({ "inserted": end }))))
+        if reached <= after {
+            return Ok(None);
+        }
+        offset::write(&MemoryOffset { inserted: reached }).map(Some)
     }
 
     fn size(&self, range: &OffsetRange) -> RangeSize {
-        let held = self.0.lock();
-        let start = self.0.position(range.start.as_ref(), &held);
-        let end = self.0.position(Some(&range.end), &held);
-        RangeSize { rows: start.ok().zip(end.ok()).map(|(start, end)| end.saturating_sub(start)), bytes: None }
+        let Ok(additions) = self.additions(range) else { return RangeSize::default() };
+        RangeSize {
+            rows: Some(additions.iter().map(|a| a.rows).sum()),
+            bytes: Some(additions.iter().map(|a| a.bytes).sum()),
+        }
     }
 
     fn read(&self, range: &OffsetRange, wanted: &Pushdown) -> Result<SourceRead> {
-        let held = self.0.lock();
-        let start = self.0.position(range.start.as_ref(), &held)?;
-        let end = self.0.position(Some(&range.end), &held)?;
-        let schema = wanted.project(&self.0.schema)?;
-        let batches: Result<Vec<_>> = held
-            .additions
-            .iter()
-            .filter_map(|(until, batch)| part(*until, batch, start, end))
-            .map(|batch| batch.project(&wanted.columns).map_err(|e| Error::internal(e.to_string())))
-            .collect();
-        let partitions = spread(batches?, wanted.partitions);
-        let streams = partitions.into_iter().map(|batches| {
-            let rows = futures::stream::iter(batches.into_iter().map(Ok));
-            Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows)) as _
+        let schema = wanted.project(&self.schema())?;
+        let pieces = pieces(&self.additions(range)?, &wanted.columns)?;
+        let streams = pieces.len().clamp(1, wanted.partitions.max(1));
+        let cut = |stream: usize| pieces.len() * stream / streams;
+        let streams = (0..streams).map(|stream| {
+            let part: Vec<_> =
+                pieces[cut(stream)..cut(stream + 1)].iter().cloned().map(Ok::<_, DataFusionError>).collect();
+            Box::pin(RecordBatchStreamAdapter::new(schema.clone(), futures::stream::iter(part))) as _
         });
-        Ok(SourceRead { streams: streams.collect(), bad_records: Arc::default() })
+        Ok(SourceRead { streams: streams.collect(), bad_records: Arc::new(BadRecords::default()) })
     }
 
     fn commit(&mut self, _end: &Offset) -> Result<()> {
+        // The rows stay until the stream is dropped: other queries, and a replay, read them too.
         Ok(())
     }
 }
 
-/// The rows of an addition, which ends at row `until`, that lie behind row `start` and up to row `end`. A checkpoint may
-/// have cut where this process has none: its rows can have been inserted in other portions.
-fn part(until: u64, batch: &RecordBatch, start: u64, end: u64) -> Option<RecordBatch> {
-    let first = until - batch.num_rows() as u64;
-    let (from, to) = (first.max(start), until.min(end));
-    (from < to).then(|| batch.slice((from - first) as usize, (to - from) as usize))
-}
+/// Rows of a batch that is handed out; larger ones are cut so that partitions share them.
+const PIECE_ROWS: usize = 8192;
 
-/// Runs of batches of about the same number of rows, in order; at least one run, at the most `parts`.
-fn spread(batches: Vec<RecordBatch>, parts: usize) -> Vec<Vec<RecordBatch>> {
-    let total: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let share = total.div_ceil(parts.max(1)).max(1);
-    let mut runs = vec![Vec::new()];
-    let mut rows = 0;
-    for batch in batches {
-        if rows >= share * runs.len() {
-            runs.push(Vec::new());
+/// The additions' batches in order, with the wanted columns, cut small. Small neighbours are put together: a
+/// thousand INSERTs of one row are one piece, not a thousand.
+fn pieces(additions: &[Arc<Addition>], columns: &[usize]) -> Result<Vec<RecordBatch>> {
+    let wrong = |e| Error::internal(format!("a memory stream's rows can't be read: {e}"));
+    let mut pieces = Vec::new();
+    let mut small: Vec<RecordBatch> = Vec::new();
+    let mut small_rows = 0;
+    let flush = |small: &mut Vec<RecordBatch>, pieces: &mut Vec<RecordBatch>| -> Result<()> {
+        if let Some(first) = small.first() {
+            pieces.push(arrow::compute::concat_batches(first.schema_ref(), small.iter()).map_err(wrong)?);
+            small.clear();
         }
-        rows += batch.num_rows();
-        if let Some(run) = runs.last_mut() {
-            run.push(batch);
+        Ok(())
+    };
+    for batch in additions.iter().flat_map(|a| &a.batches) {
+        let batch = batch.project(columns).map_err(wrong)?;
+        for start in (0..batch.num_rows()).step_by(PIECE_ROWS) {
+            let piece = batch.slice(start, PIECE_ROWS.min(batch.num_rows() - start));
+            if small_rows + piece.num_rows() > PIECE_ROWS {
+                flush(&mut small, &mut pieces)?;
+                small_rows = 0;
+            }
+            small_rows += piece.num_rows();
+            small.push(piece);
         }
     }
-    runs
+    flush(&mut small, &mut pieces)?;
+    Ok(pieces)
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Int64Array;
-    use arrow::datatypes::{DataType, Field, Schema};
-    use futures::TryStreamExt;
-
     use super::*;
+    use crate::source::generator::tests::{collect, concat};
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use serde_json::json;
 
-    fn schema() -> SchemaRef {
-        Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, true)]))
+    fn stream() -> Arc<MemoryStream> {
+        MemoryStream::new("s", Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)])))
     }
 
-    fn rows(values: &[i64]) -> RecordBatch {
-        RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values.to_vec()))]).unwrap()
+    fn rows(stream: &MemoryStream, values: impl IntoIterator<Item = i64>) -> Vec<RecordBatch> {
+        vec![RecordBatch::try_new(stream.schema(), vec![Arc::new(Int64Array::from_iter_values(values))]).unwrap()]
     }
 
-    fn at(rows: u64) -> Offset {
-        Offset(json!({ "inserted": rows }))
+    fn wanted(partitions: usize) -> Pushdown {
+        Pushdown { columns: vec![0], filters: vec![], partitions }
     }
 
-    fn read(source: &MemorySource, start: Option<u64>, end: u64, partitions: usize) -> Vec<Vec<i64>> {
-        let wanted = Pushdown { columns: vec![0], filters: vec![], partitions };
-        let read = source.read(&OffsetRange { start: start.map(at), end: at(end) }, &wanted).unwrap();
-        let values =
-            |batch: RecordBatch| batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec();
-        let collect =
-            |stream| futures::executor::block_on(TryStreamExt::try_collect::<Vec<RecordBatch>>(stream)).unwrap();
-        read.streams.into_iter().map(|s| collect(s).into_iter().flat_map(values).collect()).collect()
+    fn at(n: u64) -> Offset {
+        Offset(json!({ "inserted": n }))
     }
 
     #[test]
-    fn a_batch_takes_whole_additions_and_the_same_range_gives_the_same_rows() {
-        let stream = MemoryStream::new("s", schema());
-        let mut source = MemorySource::new(stream.clone());
+    fn an_offset_counts_additions() {
+        let stream = stream();
+        let mut source = open(&stream);
         assert_eq!(source.latest_offset(None, &ReadLimit::default()).unwrap(), None);
-        stream.append(rows(&[1, 2])).unwrap();
-        stream.append(rows(&[])).unwrap();
-        stream.append(rows(&[3])).unwrap();
-        let small = ReadLimit { max_bytes: Some(1), ..Default::default() };
-        assert_eq!(source.latest_offset(None, &small).unwrap(), Some(at(2)), "one addition at the least");
-        assert_eq!(source.latest_offset(Some(&at(2)), &small).unwrap(), Some(at(3)));
-        assert_eq!(source.latest_offset(Some(&at(3)), &small).unwrap(), None);
-        let once = ReadLimit { unlimited: true, ..small };
-        assert_eq!(source.latest_offset(None, &once).unwrap(), Some(at(3)));
-        stream.append(rows(&[4, 5])).unwrap();
-        let until = ReadLimit { until: Some(at(3)), ..Default::default() };
-        assert_eq!(source.latest_offset(None, &until).unwrap(), Some(at(3)));
-        assert_eq!(read(&source, None, 3, 1), vec![vec![1, 2, 3]]);
-        assert_eq!(read(&source, Some(2), 5, 2), vec![vec![3, 4, 5]]);
-        assert_eq!(read(&source, Some(1), 4, 1), vec![vec![2, 3, 4]], "additions may have been cut otherwise before");
-        assert_eq!(read(&source, None, 5, 2), vec![vec![1, 2, 3], vec![4, 5]]);
-        let range = OffsetRange { start: Some(at(2)), end: at(5) };
-        assert_eq!(source.size(&range).rows, Some(3));
+        assert_eq!(stream.insert(rows(&stream, [1, 2])).unwrap(), 2);
+        assert_eq!(stream.insert(vec![]).unwrap(), 0);
+        stream.insert(rows(&stream, [3])).unwrap();
+        assert_eq!(source.latest_offset(None, &ReadLimit::default()).unwrap(), Some(at(2)));
+        assert_eq!(source.latest_offset(Some(&at(2)), &ReadLimit::default()).unwrap(), None);
+        let until = ReadLimit { until: Some(at(1)), ..Default::default() };
+        assert_eq!(source.latest_offset(None, &until).unwrap(), Some(at(1)));
+        assert_eq!(source.latest_offset(Some(&at(1)), &until).unwrap(), None);
+        let range = OffsetRange { start: Some(at(1)), end: at(2) };
+        assert_eq!(source.size(&range).rows, Some(1));
+        let all = concat(&stream.schema(), source.read(&range, &wanted(1)).unwrap());
+        assert_eq!(all.column(0).as_primitive::<Int64Type>().values().to_vec(), vec![3]);
     }
 
     #[test]
-    fn offsets_of_another_process_are_refused() {
-        let stream = MemoryStream::new("s", schema());
-        stream.append(rows(&[1])).unwrap();
-        let mut source = MemorySource::new(stream);
-        let error = source.latest_offset(Some(&at(7)), &ReadLimit::default()).unwrap_err();
-        assert!(error.to_string().starts_with("stream s holds 1 rows, but the checkpoint has read 7"), "{error}");
-        let error = source.latest_offset(Some(&Offset(json!({"files": 1}))), &ReadLimit::default()).unwrap_err();
-        assert_eq!(error.code(), "E0400");
+    fn a_byte_limit_never_cuts_an_addition_and_always_moves_on() {
+        let stream = stream();
+        for _ in 0..3 {
+            stream.insert(rows(&stream, 0..1000)).unwrap();
+        }
+        let mut source = open(&stream);
+        let tiny = ReadLimit { max_bytes: Some(1), ..Default::default() };
+        assert_eq!(source.latest_offset(None, &tiny).unwrap(), Some(at(1)));
+        let two = ReadLimit { max_bytes: Some(20_000), ..Default::default() };
+        assert_eq!(source.latest_offset(None, &two).unwrap(), Some(at(2)));
+        let all = ReadLimit { max_bytes: Some(1), unlimited: true, until: None };
+        assert_eq!(source.latest_offset(None, &all).unwrap(), Some(at(3)));
     }
 
     #[test]
-    fn a_closed_stream_takes_no_rows_and_keeps_those_it_has() {
-        let stream = MemoryStream::new("s", schema());
-        stream.append(rows(&[1])).unwrap();
+    fn small_additions_are_put_together_and_large_ones_spread() {
+        let stream = stream();
+        for value in 0..100 {
+            stream.insert(rows(&stream, [value])).unwrap();
+        }
+        let range = OffsetRange { start: None, end: at(100) };
+        assert_eq!(collect(open(&stream).read(&range, &wanted(4)).unwrap()).len(), 1);
+        stream.insert(rows(&stream, 100..50_000)).unwrap();
+        let range = OffsetRange { start: None, end: at(101) };
+        let read = open(&stream).read(&range, &wanted(4)).unwrap();
+        assert_eq!(read.streams.len(), 4);
+        let all = concat(&stream.schema(), read);
+        assert!(all.column(0).as_primitive::<Int64Type>().values().iter().copied().eq(0..50_000));
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_process_is_refused() {
+        let stream = stream();
+        stream.insert(rows(&stream, [1])).unwrap();
+        let mut source = open(&stream);
+        let error = source.latest_offset(Some(&at(3)), &ReadLimit::default()).unwrap_err();
+        assert!(matches!(error, Error::Conflict { .. }));
+        let text = error.to_string();
+        assert!(text.contains("the stream s holds 1 additions, the checkpoint was at 3"), "{text}");
+        assert!(source.read(&OffsetRange { start: None, end: at(2) }, &wanted(1)).is_err());
+        let foreign = Offset(json!({ "files": 3 }));
+        assert!(matches!(source.latest_offset(Some(&foreign), &ReadLimit::default()), Err(Error::Conflict { .. })));
+    }
+
+    #[test]
+    fn insert_holds_rows_against_the_schema() {
+        let stream = stream();
+        let nullable = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        let null =
+            RecordBatch::try_new(nullable.clone(), vec![Arc::new(Int64Array::from(vec![Some(1), None]))]).unwrap();
+        let error = stream.insert(vec![null]).unwrap_err().to_string();
+        assert!(error.contains("column a of stream s is NOT NULL"), "{error}");
+        let fits = RecordBatch::try_new(nullable, vec![Arc::new(Int64Array::from(vec![1]))]).unwrap();
+        assert_eq!(stream.insert(vec![fits]).unwrap(), 1);
         stream.close();
-        assert_eq!(stream.append(rows(&[2])).unwrap_err().to_string(), "stream s was closed: it takes no more rows");
-        assert_eq!(stream.rows(), 1);
+        let error = stream.insert(rows(&stream, [1])).unwrap_err().to_string();
+        assert!(error.contains("stream s is closed"), "{error}");
+        assert_eq!(stream.additions(), 1);
     }
 }

@@ -4,7 +4,12 @@
 //! process after a crash. One that can't promise it says so ([`Source::replayable`]). A source knows nothing of
 //! watermarks, triggers or queries.
 
+mod generator;
 pub mod memory;
+pub mod nexmark;
+mod offset;
+pub mod rate;
+pub mod rate_micro_batch;
 
 use std::sync::Arc;
 
