@@ -66,27 +66,6 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// The clock of a session: `SET clock` puts another one in its place, for all who hold the cell.
-#[derive(Debug, Clone)]
-pub struct ClockCell(Arc<Mutex<Clock>>);
-
-impl ClockCell {
-    /// A cell that holds `clock`.
-    pub fn new(clock: Clock) -> Self {
-        ClockCell(Arc::new(Mutex::new(clock)))
-    }
-
-    /// The clock now.
-    pub fn get(&self) -> Clock {
-        lock(&self.0).clone()
-    }
-
-    /// Puts another clock in its place. What already runs goes on by the one it got.
-    pub fn replace(&self, clock: Clock) {
-        *lock(&self.0) = clock;
-    }
-}
-
 /// How long something took; for progress documents, never for results.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(std::time::Instant);

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::{SinkDef, StreamDef};
-use crate::checkpoint::SourceLog;
+use crate::checkpoint::{LocalStore, SourceLog};
 use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
+use crate::sink;
 use crate::sink::{SharedOutput, Sink, SinkContext};
 use crate::source::memory::{self, MemoryStream};
-use crate::source::{Source, nexmark, rate, rate_micro_batch};
+use crate::source::{Source, file, nexmark, rate, rate_micro_batch, stdin};
 
 /// Where a stream's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl SourceConnector {
     /// # Errors
     /// No such connector (with the closest), one that is a sink or not built yet, a wrong option.
     pub fn choose(options: &mut Options) -> Result<Self> {
-        let Some(entry) = take_connector(options)? else { return Ok(SourceConnector::Memory) };
+        let Some(entry) = take_connector(options)? else { return memory_without_options(options) };
         let name = text(&entry);
         let known = Self::ALL.iter().find(|c| c.name() == name);
         let Some(connector) = known.copied() else {
@@ -79,27 +80,28 @@ impl SourceConnector {
             ));
         };
         refuse_avro(options)?;
-        options.check(&format!("connector '{}'", connector.name()), connector.options()?)?;
+        options.check(&format!("connector '{}'", connector.name()), connector.options())?;
         Ok(connector)
     }
 
     /// The connector's table of options.
-    pub fn options(self) -> Result<&'static [OptionSpec]> {
+    pub fn options(self) -> &'static [OptionSpec] {
         match self {
-            SourceConnector::Memory => Ok(memory::OPTIONS),
-            SourceConnector::Rate => Ok(rate::OPTIONS),
-            SourceConnector::RateMicroBatch => Ok(rate_micro_batch::OPTIONS),
-            SourceConnector::Nexmark => Ok(nexmark::OPTIONS),
-            SourceConnector::File => Err(Error::not_yet("connector 'file'")),
-            SourceConnector::Stdin => Err(Error::not_yet("connector 'stdin'")),
+            SourceConnector::Memory => memory::OPTIONS,
+            SourceConnector::File => file::OPTIONS,
+            SourceConnector::Stdin => stdin::OPTIONS,
+            SourceConnector::Rate => rate::OPTIONS,
+            SourceConnector::RateMicroBatch => rate_micro_batch::OPTIONS,
+            SourceConnector::Nexmark => nexmark::OPTIONS,
         }
     }
 
-    /// The columns that a generator gives, whatever is declared; `None` for a connector that reads what is declared.
+    /// The columns of a connector that makes its own rows; `None`: the data, or the column list, says.
     ///
     /// # Errors
-    /// A wrong or missing option.
-    pub fn generates(self, options: &Options, clock: Clock) -> Result<Option<SchemaRef>> {
+    /// A wrong option.
+    pub fn own_schema(self, options: &Options) -> Result<Option<SchemaRef>> {
+        let clock = Clock::manual(0);
         Ok(match self {
             SourceConnector::Rate => Some(rate::open(options, clock)?.schema()),
             SourceConnector::RateMicroBatch => Some(rate_micro_batch::open(options)?.schema()),
@@ -108,19 +110,19 @@ impl SourceConnector {
         })
     }
 
-    /// The columns of a stream without a column list, from the data there is.
+    /// The columns of a stream without a column list, where they are not the connector's own: inferred from the data.
     ///
     /// # Errors
     /// A connector that can't know, or a place without data.
-    pub fn infer(self, name: &str, _options: &Options) -> Result<SchemaRef> {
-        let no_data = |what: &str| {
-            Error::invalid(format!("stream {name} needs a column list: {what}"))
+    pub fn infer(self, name: &str, options: &Options) -> Result<SchemaRef> {
+        let no_data = |why: &str| {
+            Error::invalid(format!("stream {name} needs a column list: {why}"))
                 .help(format!("CREATE STREAM {name} (column type, …)"))
         };
         match self {
+            SourceConnector::File => file::infer(name, options, Some(manifest_of)),
             SourceConnector::Memory => Err(no_data("a memory stream begins without rows")),
             SourceConnector::Stdin => Err(no_data("standard input can be read only once")),
-            SourceConnector::File => Err(Error::not_yet("connector 'file'")),
             SourceConnector::Rate | SourceConnector::RateMicroBatch | SourceConnector::Nexmark => {
                 Err(Error::internal(format!("connector '{}' knows its columns", self.name())))
             }
@@ -129,7 +131,11 @@ impl SourceConnector {
 
     /// The keys that `METADATA FROM 'key'` may name.
     pub fn metadata_keys(self) -> &'static [&'static str] {
-        &[]
+        match self {
+            SourceConnector::File => &["path", "name", "mtime", "size", "line", "offset", "corrupt_record"],
+            SourceConnector::Stdin => &["line", "corrupt_record"],
+            _ => &[],
+        }
     }
 }
 
@@ -169,13 +175,18 @@ impl SinkConnector {
             return Err(unknown(&entry, names, SINKS_NOT_YET, is_source.then_some("source")));
         };
         refuse_avro(options)?;
-        options.check(&format!("connector '{}'", connector.name()), connector.options()?)?;
+        options.check(&format!("connector '{}'", connector.name()), connector.options())?;
         Ok(connector)
     }
 
     /// The connector's table of options.
-    pub fn options(self) -> Result<&'static [OptionSpec]> {
-        Err(Error::not_yet(format!("sink connector '{}'", self.name())))
+    pub fn options(self) -> &'static [OptionSpec] {
+        match self {
+            SinkConnector::File => sink::file::OPTIONS,
+            SinkConnector::Stdout => sink::stdout::OPTIONS,
+            SinkConnector::Console => sink::console::OPTIONS,
+            SinkConnector::Blackhole => sink::blackhole::OPTIONS,
+        }
     }
 
     /// Whether what it wrote is still there when the process has ended.
@@ -211,22 +222,48 @@ pub struct Shown {
     pub console_format: String,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,
+    /// What has no place in the console's format.
+    pub notices: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Opens a stream's source for one reader.
-pub(super) fn open_source(stream: &StreamDef, _log: SourceLog) -> Result<Box<dyn Source>> {
+pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn Source>> {
+    let clock = || stream.clock.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     let options = &stream.options;
-    match stream.connector {
-        SourceConnector::Memory => match &stream.memory {
-            Some(rows) => Ok(Box::new(memory::open(rows))),
-            None => Err(Error::internal("a memory stream without its rows")),
-        },
-        SourceConnector::Rate => Ok(Box::new(rate::open(options, stream.clock.get())?)),
-        SourceConnector::RateMicroBatch => Ok(Box::new(rate_micro_batch::open(options)?)),
-        SourceConnector::Nexmark => Ok(Box::new(nexmark::open(options, stream.clock.get())?)),
-        SourceConnector::File => Err(Error::not_yet("connector 'file'")),
-        SourceConnector::Stdin => Err(Error::not_yet("connector 'stdin'")),
-    }
+    Ok(match (stream.connector, &stream.memory) {
+        (SourceConnector::Memory, Some(rows)) => Box::new(memory::open(rows)),
+        (SourceConnector::Memory, None) => return Err(Error::internal("a memory stream without its rows")),
+        (SourceConnector::Rate, _) => Box::new(rate::open(options, clock())?),
+        (SourceConnector::RateMicroBatch, _) => Box::new(rate_micro_batch::open(options)?),
+        (SourceConnector::Nexmark, _) => Box::new(nexmark::open(options, clock())?),
+        (SourceConnector::File, _) => {
+            let (fields, metadata) = stream.source_columns();
+            let manifest = Some(manifest_of as file::Manifest);
+            Box::new(file::open(file::FileSourceArgs {
+                name: &stream.name,
+                fields: Some(fields),
+                metadata,
+                options,
+                log,
+                manifest,
+            })?)
+        }
+        (SourceConnector::Stdin, _) => {
+            let (fields, metadata) = stream.source_columns();
+            Box::new(stdin::open(stdin::StdinSourceArgs {
+                name: &stream.name,
+                fields: Some(fields),
+                metadata,
+                options,
+            })?)
+        }
+    })
+}
+
+/// The files that a folder's manifest names, for the file source.
+fn manifest_of(folder: &std::path::Path) -> Result<Vec<String>> {
+    let files = sink::file::committed_files(&LocalStore::new(folder))?;
+    Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())
 }
 
 /// The rows of a memory stream.
@@ -235,21 +272,43 @@ pub(super) fn memory_rows(connector: SourceConnector, name: &str, schema: &Schem
 }
 
 /// Opens a sink of the catalog for one query.
-pub(super) fn open_sink(sink: &SinkDef, _context: SinkContext, _shown: &Shown) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet(format!("sink connector '{}'", sink.connector.name())))
+pub(super) fn open_sink(sink: &SinkDef, context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>> {
+    Ok(match sink.connector {
+        SinkConnector::File => Box::new(sink::file::open(&sink.options, &context)?),
+        SinkConnector::Stdout => Box::new(sink::stdout::open(&sink.options, &context, shown.output.clone())?),
+        SinkConnector::Console => open_console(context, shown)?,
+        SinkConnector::Blackhole => open_blackhole(context)?,
+    })
 }
 
 /// `INTO CONSOLE`, and what WATCH shows.
 ///
 /// # Errors
 /// The console's format is not known.
-pub fn open_console(_context: SinkContext, _shown: &Shown) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet("INTO CONSOLE"))
+pub fn open_console(context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>> {
+    let style = sink::console::ConsoleStyle {
+        format: shown.console_format.parse()?,
+        empty_batches: shown.empty_batches,
+        notices: shown.notices.clone(),
+    };
+    Ok(Box::new(sink::console::open(&context, shown.output.clone(), style)))
 }
 
 /// `INTO BLACKHOLE`
-pub fn open_blackhole(_context: SinkContext) -> Result<Box<dyn Sink>> {
-    Err(Error::not_yet("INTO BLACKHOLE"))
+pub fn open_blackhole(context: SinkContext) -> Result<Box<dyn Sink>> {
+    Ok(Box::new(sink::blackhole::open(&Options::default(), &context)?))
+}
+
+/// A stream whose WITH list, if it has one, names no connector.
+fn memory_without_options(options: &Options) -> Result<SourceConnector> {
+    match options.entries.first() {
+        None => Ok(SourceConnector::Memory),
+        Some(first) => {
+            let names: Vec<_> = SourceConnector::ALL.iter().map(|c| c.name()).collect();
+            Err(Error::invalid_at(first.span, "the WITH list names no connector")
+                .help(format!("WITH (connector = '…', …), one of {}", names.join(", "))))
+        }
+    }
 }
 
 fn take_connector(options: &mut Options) -> Result<Option<OptionEntry>> {

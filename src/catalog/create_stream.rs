@@ -11,8 +11,7 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
 use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
-use super::{StreamColumn, StreamDef, pin};
-use crate::clock::ClockCell;
+use super::{SessionClock, StreamColumn, StreamDef, pin};
 use crate::error::{Error, Result, closest};
 use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast};
 
@@ -28,12 +27,12 @@ pub struct Created {
 ///
 /// # Errors
 /// A wrong option, type, expression or watermark, at its place; a schema that can't be inferred.
-pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &ClockCell) -> Result<Created> {
+pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &SessionClock) -> Result<Created> {
     let name = &create.name;
     let here = |e: Error| e.at(Some(name.span));
     let mut options = create.options.clone().unwrap_or_default();
     let connector = SourceConnector::choose(&mut options).map_err(here)?;
-    let generated = connector.generates(&options, clock.get()).map_err(here)?;
+    let generated = connector.own_schema(&options).map_err(here)?;
     let declared = create.columns.as_deref().filter(|columns| !columns.is_empty());
     let inferred = match (&generated, declared) {
         (None, None) => Some(inferred(&connector.infer(&name.value, &options).map_err(here)?)?),

@@ -12,4 +12,4 @@ pub use connector::{Shown, SinkConnector, SourceConnector, open_blackhole, open_
 pub use create_stream::{Created, create};
 pub use registry::{Catalog, Kind, ViewDef};
 pub use sink::SinkDef;
-pub use stream::{StreamColumn, StreamDef, StreamTable};
+pub use stream::{SessionClock, StreamColumn, StreamDef, StreamTable};

@@ -1,8 +1,8 @@
 //! A stream as it was created, and as DataFusion sees it.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, not_impl_err};
@@ -11,12 +11,16 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::connector::{self, SourceConnector};
 use crate::checkpoint::SourceLog;
-use crate::clock::ClockCell;
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::options::Options;
 use crate::parser::WatermarkDef;
 use crate::source::Source;
+use crate::source::file::MetadataColumn;
 use crate::source::memory::MemoryStream;
+
+/// The session's clock, as whoever opens a source later finds it.
+pub type SessionClock = Arc<RwLock<Clock>>;
 
 /// A column of a stream.
 #[derive(Debug, Clone)]
@@ -46,8 +50,8 @@ pub struct StreamDef {
     pub options: Options,
     /// The rows of a memory stream; `None` for every other connector.
     pub memory: Option<Arc<MemoryStream>>,
-    /// The session's clock: generators follow it.
-    pub clock: ClockCell,
+    /// Generators that come by the clock go by this one.
+    pub clock: SessionClock,
     /// The CREATE STREAM text that makes it again.
     pub sql: String,
 }
@@ -62,6 +66,18 @@ impl StreamDef {
     pub fn fields(&self) -> &[arrow::datatypes::FieldRef] {
         let fields = self.source_schema.fields();
         &fields[..fields.len().saturating_sub(self.metadata.len())]
+    }
+
+    /// Fields of the record, and METADATA columns with their keys, as a connector that reads records wants them.
+    pub(super) fn source_columns(&self) -> (SchemaRef, Vec<MetadataColumn>) {
+        let (fields, all) = (self.fields(), self.source_schema.fields());
+        let metadata = all[fields.len()..].iter().zip(&self.metadata);
+        let metadata = metadata.map(|(field, key)| MetadataColumn {
+            name: field.name().clone(),
+            key: key.clone(),
+            data_type: field.data_type().clone(),
+        });
+        (Arc::new(Schema::new(fields.to_vec())), metadata.collect())
     }
 }
 

@@ -1,10 +1,12 @@
-//! The files of a checkpoint or of a manifest: written whole or not at all, and never over each other.
+//! A place that keeps the files of a checkpoint or of a manifest: written whole or not at all, and never over each
+//! other.
+//!
+//! A store knows paths and bytes. It does not know which files there are or what is in them.
 
 use std::fmt::Debug;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A place that keeps files. Paths are relative, with `/`.
 pub trait Store: Debug + Send + Sync {
@@ -21,35 +23,4 @@ pub trait Store: Debug + Send + Sync {
     fn delete(&self, path: &str) -> Result<()>;
     /// The path as a user knows it.
     fn describe(&self, path: &str) -> String;
-}
-
-/// A local directory.
-#[derive(Debug)]
-pub struct LocalStore {
-    root: PathBuf,
-}
-
-impl LocalStore {
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        LocalStore { root: root.into() }
-    }
-}
-
-#[allow(unused_variables)]
-impl Store for LocalStore {
-    fn put_new(&self, path: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        Err(Error::not_yet("checkpoints"))
-    }
-    fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        Ok(None)
-    }
-    fn list(&self, folder: &str) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-    fn delete(&self, path: &str) -> Result<()> {
-        Ok(())
-    }
-    fn describe(&self, path: &str) -> String {
-        self.root.join(path).display().to_string()
-    }
 }

@@ -1,20 +1,27 @@
-//! What a change does to the result it belongs to.
+//! What one row of a change does: comes, goes, or is half of an update.
+//!
+//! The engine hands an update as two rows, one directly behind the other: the old one
+//! ([`Op::UpdateBefore`]), then the new one ([`Op::UpdateAfter`]). For the algebra of changes only the
+//! [weight](Op::weight) counts; the rest is for whoever shows changes to people.
 
-/// One of the four changes that a result table can see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use std::fmt;
+
+/// What a row of a [`Delta`](super::Delta) does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Op {
-    /// `+I`: a row that was not there.
+    /// `+I`: the row is new.
     Insert,
-    /// `-U`: the old row of an update; the new one follows it directly.
+    /// `-U`: the row is replaced by the one behind it.
     UpdateBefore,
-    /// `+U`: the new row of an update.
+    /// `+U`: the row replaces the one before it.
     UpdateAfter,
-    /// `-D`: a row that is no more.
+    /// `-D`: the row is gone.
     Delete,
 }
 
 impl Op {
-    /// +1 for a row that is added, −1 for one that is taken back.
+    /// +1 where the row is added, −1 where it is taken back.
     pub fn weight(self) -> i64 {
         match self {
             Op::Insert | Op::UpdateAfter => 1,
@@ -22,7 +29,7 @@ impl Op {
         }
     }
 
-    /// As shown to a person: `+I -U +U -D`.
+    /// As shown in an `op` column.
     pub fn symbol(self) -> &'static str {
         match self {
             Op::Insert => "+I",
@@ -30,5 +37,11 @@ impl Op {
             Op::UpdateAfter => "+U",
             Op::Delete => "-D",
         }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.symbol())
     }
 }

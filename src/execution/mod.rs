@@ -1,5 +1,28 @@
 //! The engine: runs a query in micro-batches, and its handle.
 
+/// One micro-batch: the page that is the engine.
+mod micro_batch;
+/// The thread of a query: triggers, orders, the end.
+mod query_thread;
+/// START, and a restart from the logs.
+mod start;
+/// What one run owns, and the parts of a batch.
+mod run;
+/// What the next batch is.
+mod next_batch;
+/// When it may begin.
+mod trigger;
+/// The watermark of a query.
+mod watermark;
+/// Versions of static tables.
+mod statics;
+/// `INTO TABLE t`, kept with the state.
+mod result_state;
+/// What a batch did, as a document.
+mod progress;
+/// What is kept of old batches.
+mod retention;
+/// The handle of a query.
 mod streaming_query;
 
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
@@ -44,6 +67,8 @@ pub struct QuerySpec {
     /// every change of its table as signed rows (`TABLE t`) makes the query retract.
     pub target: TargetTraits,
     /// Makes the sink once the schema and ids are known.
+    /// `INTO TABLE t`: the table whose rows are kept with the query's state; its sink is what `open_sink` makes.
+    pub result_table: Option<Arc<crate::sink::table::ResultTable>>,
     pub open_sink: Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>,
 }
 
@@ -82,5 +107,5 @@ impl Default for QuerySettings {
 /// # Errors
 /// A refusal of the mode table, a checkpoint that is damaged, in use, or of another query, a sink that can't be opened.
 pub fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
-    streaming_query::start(engine, spec)
+    start::start(engine, spec)
 }

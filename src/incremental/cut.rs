@@ -56,7 +56,7 @@ pub async fn plan(
     let Some((aggregate, time)) = found else {
         mode::check_target(mode, target, false)?;
         let plan = expand::expand(opened.plan)?;
-        let first = Fragment::plan(state, &plan, partitions, false, &Ok).await?;
+        let first = Fragment::plan(state, &plan, partitions, target.ordered, &Ok).await?;
         let OpenPlan { inputs, watermarks, cell, .. } = opened;
         return Ok(IncrementalPlan {
             mode,

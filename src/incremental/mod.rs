@@ -21,9 +21,9 @@ use datafusion::catalog::TableProvider;
 
 pub use batch_cell::{BatchCell, TimeStats};
 pub use cut::plan;
-pub use explain::explain;
+pub use explain::{bound, explain};
 pub use fragment::Fragment;
-pub use retract::{Hidden, changes_of};
+pub use retract::{Hidden, changes_of, with_hidden};
 
 use crate::catalog::StreamDef;
 use crate::delta::keys::KeyCodec;

@@ -4,7 +4,7 @@
 //! projections, static joins) with two hidden columns: the key's number in the batch and the weight. Behind it, what is
 //! equal cancels; what is left is an insert, an update or a delete.
 
-use arrow::array::{Array, ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, SchemaRef, UInt32Type};
 use datafusion::common::Column;
@@ -105,8 +105,7 @@ pub fn changes_of(batches: &[RecordBatch], hidden: &Hidden) -> Result<Option<Del
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::from)?;
     let visible = RecordBatch::try_new_with_options(hidden.visible.clone(), columns, &options).map_err(Error::from)?;
-    debug_assert_eq!(rows.len(), ops.len());
-    Ok(Some(Delta::with_ops(visible, ops)))
+    Ok(Some(Delta::changes(visible, ops)?))
 }
 
 fn settle(olds: &[usize], news: &[usize], keys: &Keys, rows: &mut Vec<u32>, ops: &mut Vec<Op>) {

@@ -1,6 +1,49 @@
 //! Text → [`Statement`]: the dialect, and every statement of the language as data.
+//!
+//! ```text
+//! input ─Splitter→ text of one statement ─lexer→ lexemes with places ─parse→ which statement
+//!                                                     │
+//!       a query's lexemes: window functions rewritten, our clauses cut out, the rest to sqlparser → QueryText
+//! ```
+//! The parser knows no catalog: a name is only a name here, and an option only a word and a value.
+
+mod scanner;
+mod splitter;
+
+mod dialect;
+mod lexer;
+
+mod cursor;
+mod parse;
+
+mod control;
+mod create;
+mod show;
+mod start;
+mod with_list;
+
+mod interval;
+
+mod query;
+mod swallowed;
+mod watermark;
+mod windows;
+
+mod depth;
+mod sql;
 
 mod statement;
 
+mod canonical;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use canonical::canonical_query;
+pub use parse::parse_one;
+pub use scanner::{Pending, Scanner, Stop, pending};
+pub use splitter::{Splitter, StatementText, parse_statements};
 pub use sqlparser::ast;
 pub use statement::*;
+pub use windows::PARTITION_BY_ARGUMENT;

@@ -16,6 +16,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::{Answer, CancelToken, Session, lock};
 use crate::catalog::types::SqlTypes;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::execution::{Engine, QuerySettings};
 use crate::parser::{QueryText, ast};
@@ -51,10 +52,15 @@ impl TableFunctionImpl for NotYet {
 }
 
 impl Session {
+    /// The session's clock.
+    pub(super) fn clock(&self) -> Clock {
+        self.clock.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
     /// DataFusion's state for one statement, with `now()` as the session's clock has it.
     pub(super) fn state(&self) -> SessionState {
         let mut state = self.context.state();
-        let clock = self.clock.get();
+        let clock = self.clock();
         if clock.is_manual() {
             let now = chrono::DateTime::from_timestamp_millis(clock.now());
             state.execution_props_mut().query_execution_start_time = now;
@@ -67,7 +73,7 @@ impl Session {
         let mut state = self.context.state();
         // A dynamic filter outlives the batch that made it, and would prune the next one.
         state.config_mut().options_mut().optimizer.enable_dynamic_filter_pushdown = false;
-        let (runtime, clock) = (self.runtime()?, self.clock.get());
+        let (runtime, clock) = (self.runtime()?, self.clock());
         Ok(Engine { runtime, clock, state, notices: self.notices.clone() })
     }
 

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, FieldRef};
+use arrow::array::{Array, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
@@ -72,7 +73,10 @@ impl Session {
         }
         let into = Into { name: &stream.name, words: format!("stream {}", stream.name), columns: stream.fields() };
         let plan = self.values_for(state, &into, &insert.columns, source, |_| None)?;
-        let inserted = rows.insert(self.collect(state, &plan)?)?;
+        let schema = Arc::new(Schema::new(into.columns.to_vec()));
+        let batch = checked(&into.words, schema, &self.collect(state, &plan)?)?;
+        let inserted = batch.num_rows();
+        rows.insert(vec![batch])?;
         Ok(Answer::done(format!("INSERT 0 {inserted}")))
     }
 
@@ -214,6 +218,24 @@ fn values_plan(
     let schema = DFSchema::from_unqualified_fields(typed.into(), Default::default())?;
     let plan = LogicalPlanBuilder::values_with_schema(rows, &Arc::new(schema)).and_then(|b| b.build());
     plan.map_err(Error::from)
+}
+
+/// One batch of the stream's own schema.
+///
+/// # Errors
+/// A NULL where the column is NOT NULL, by row and column.
+fn checked(words: &str, schema: SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
+    let internal = |e: arrow::error::ArrowError| Error::internal(e.to_string());
+    let Some(first) = batches.first() else { return Ok(RecordBatch::new_empty(schema)) };
+    let all = concat_batches(&first.schema(), batches).map_err(internal)?;
+    for (field, column) in schema.fields().iter().zip(all.columns()) {
+        let null = (0..column.len()).find(|row| column.is_null(*row));
+        if let Some(row) = null.filter(|_| !field.is_nullable()) {
+            let message = format!("row {} has NULL for {}, which is NOT NULL in {words}", row + 1, field.name());
+            return Err(Error::invalid(message));
+        }
+    }
+    RecordBatch::try_new(schema, all.columns().to_vec()).map_err(internal)
 }
 
 /// The one number that DataFusion answers to INSERT, COPY, DELETE and UPDATE.

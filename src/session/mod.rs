@@ -29,7 +29,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::prelude::SessionContext;
 
 use crate::catalog::{Catalog, Shown};
-use crate::clock::{Clock, ClockCell};
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::execution::QuerySettings;
 use crate::parser::{Explain, ParsedStatement, Statement};
@@ -67,7 +67,9 @@ pub struct Session {
     /// Made when the first statement needs it: a session that only shows help starts no threads.
     runtime: Mutex<Option<Arc<tokio::runtime::Runtime>>>,
     /// Replaced by `SET clock = 'manual'`, never after the first START.
-    clock: ClockCell,
+    clock: crate::catalog::SessionClock,
+    /// Names of tables that queries write.
+    result_tables: Mutex<std::collections::BTreeSet<String>>,
     /// What a query is started with where its WITH list says nothing.
     settings: Mutex<QuerySettings>,
     queries: Mutex<BTreeMap<String, QueryEntry>>,
@@ -92,7 +94,8 @@ impl Session {
             catalog: Catalog::new(context.clone()),
             context,
             runtime: Mutex::default(),
-            clock: ClockCell::new(Clock::system()),
+            result_tables: Mutex::default(),
+            clock: Arc::new(std::sync::RwLock::new(Clock::system())),
             settings: Mutex::new(settings),
             queries: Mutex::default(),
             started: AtomicBool::new(false),
@@ -102,6 +105,7 @@ impl Session {
                 output: options.output,
                 console_format: options.console_format,
                 empty_batches: options.empty_batches,
+                notices: options.notices.clone(),
             },
             notices: options.notices,
         })

@@ -10,9 +10,12 @@ use arrow::datatypes::SchemaRef;
 
 use super::target::Uses;
 use super::{Answer, Session, lock};
+use crate::checkpoint::failpoint::Action;
 use crate::error::{Error, Result, closest};
 use crate::execution::{QueryHandle, QueryState, StopReceipt};
-use crate::parser::{AwaitUntil, ClockMove, Crash, Interval, Name, OutputMode, Step, StopHow, Trigger, Which};
+use crate::parser::{
+    AwaitUntil, ClockMove, Crash, CrashAction, Interval, Name, OutputMode, Step, StopHow, Trigger, Which,
+};
 
 /// A query that this session started. It keeps its name after its end, until DROP QUERY or a START of that name.
 pub(super) struct QueryEntry {
@@ -72,11 +75,19 @@ impl Session {
     }
 
     pub(super) fn crash_query(&self, crash: &Crash) -> Result<Answer> {
-        if !self.clock.get().is_manual() {
+        if !self.clock().is_manual() {
             return Err(Error::invalid_at(crash.query.span, "CRASH needs a clock that the script holds")
                 .help("SET clock = 'manual' before the first START"));
         }
-        Err(Error::not_yet("CRASH QUERY").at(Some(crash.query.span)))
+        let action = match crash.action {
+            CrashAction::Kill => Action::Kill,
+            CrashAction::Error => Action::Error,
+            CrashAction::Torn(bytes) => Action::Torn(bytes),
+            CrashAction::Enospc => Action::Enospc,
+            CrashAction::LostFsync => Action::LostFsync,
+        };
+        self.query(&crash.query)?.failpoints().arm(&crash.point, crash.hit, action)?;
+        Ok(Answer::done("CRASH QUERY"))
     }
 
     pub(super) fn explain_query(&self, name: &Name) -> Result<Answer> {
@@ -85,7 +96,7 @@ impl Session {
 
     /// Moves the manual clock.
     pub(super) fn advance_clock(&self, to: ClockMove) -> Result<Answer> {
-        let clock = self.clock.get();
+        let clock = self.clock();
         if !clock.is_manual() {
             return Err(Error::invalid("the clock is the system's").help("SET clock = 'manual' before the first START"));
         }

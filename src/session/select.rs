@@ -4,7 +4,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::displayable;
 
-use super::{Answer, Session, lock};
+use super::{Answer, Session};
 use crate::error::{Error, Result};
 use crate::incremental;
 use crate::parser::{OutputMode, QueryText};
@@ -26,16 +26,17 @@ impl Session {
             return self.analyze(&state, super::context::bounded(plan)?, verbose);
         }
         if planner::reads_stream(&plan) {
-            return self.explain_stream(plan).map(Answer::Text);
+            return self.explain_streaming(plan);
         }
         self.explain_static(&state, &plan, verbose)
     }
 
-    fn explain_stream(&self, plan: LogicalPlan) -> Result<String> {
-        let (engine, console, mode) = (self.engine()?, self.console(), default_mode(&plan));
-        let partitions = lock(&self.settings).partitions;
-        let planned = incremental::plan(&engine.state, plan, mode, &console.traits, partitions);
-        Ok(incremental::explain(&self.block_on(planned)?, &console.words))
+    /// What START QUERY … INTO CONSOLE would run.
+    fn explain_streaming(&self, plan: LogicalPlan) -> Result<Answer> {
+        let (mode, target) = (default_mode(&plan), self.console().traits);
+        let (partitions, state) = (super::lock(&self.settings).partitions, self.state());
+        let plan = self.block_on(async { incremental::plan(&state, plan, mode, &target, partitions).await })?;
+        Ok(Answer::Text(incremental::explain(&plan, &target.name).trim_end().to_string()))
     }
 
     fn explain_static(&self, state: &SessionState, plan: &LogicalPlan, verbose: bool) -> Result<Answer> {

@@ -174,7 +174,7 @@ impl Session {
     fn value_of(&self, setting: &str) -> Option<String> {
         let settings = lock(&self.settings);
         Some(match setting {
-            "clock" => if self.clock.get().is_manual() { "manual" } else { "system" }.into(),
+            "clock" => if self.clock().is_manual() { "manual" } else { "system" }.into(),
             "max_batch_bytes" => settings.max_batch_bytes.to_string(),
             "min_batches_to_retain" => settings.min_batches_to_retain.to_string(),
             "multiple_watermark_policy" => if settings.watermark_policy_max { "max" } else { "min" }.into(),
@@ -196,14 +196,15 @@ impl Session {
 
     fn set_clock(&self, name: &Name, value: &str) -> Result<()> {
         let manual = value.eq_ignore_ascii_case("manual");
-        if self.clock.get().is_manual() == manual {
+        let mut clock = self.clock.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if clock.is_manual() == manual {
             return Ok(());
         }
         if self.started.load(Ordering::SeqCst) {
             let message = "the clock can't be changed once a query was started";
             return Err(Error::invalid_at(name.span, message).help("SET clock before the first START"));
         }
-        self.clock.replace(if manual { Clock::manual(0) } else { Clock::system() });
+        *clock = if manual { Clock::manual(0) } else { Clock::system() };
         Ok(())
     }
 

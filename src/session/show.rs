@@ -26,19 +26,37 @@ impl Session {
             Show::ProgressLive => Err(Error::not_yet("SHOW PROGRESS LIVE").help("SHOW PROGRESS, or \\watch")),
             Show::Status(query) => self.show_status(query.as_ref()),
             Show::State(query) => self.show_state(query),
-            Show::Failpoints => Err(Error::not_yet("SHOW FAILPOINTS")),
+            Show::Failpoints => self.show_failpoints(),
         }
+    }
+
+    /// The points by name, and what is armed at each.
+    fn show_failpoints(&self) -> Result<Answer> {
+        let mut armed: Vec<(String, String)> = Vec::new();
+        for (name, query) in lock(&self.queries).iter() {
+            armed.extend(
+                query.handle.failpoints().armed().into_iter().map(|a| (a.point.to_string(), format!("{name}: {a}"))),
+            );
+        }
+        let at = |point: &str| {
+            let here: Vec<&str> = armed.iter().filter(|(p, _)| p == point).map(|(_, a)| a.as_str()).collect();
+            (!here.is_empty()).then(|| here.join("; "))
+        };
+        Answer::table(vec![
+            ("point", strings(crate::checkpoint::failpoint::POINTS.iter().map(|p| p.to_string()))),
+            ("armed", optional(crate::checkpoint::failpoint::POINTS.iter().map(|p| at(p)))),
+        ])
     }
 
     fn show_streams(&self) -> Result<Answer> {
         let streams: Vec<_> =
             self.catalog.names(Kind::Stream).iter().filter_map(|name| self.catalog.stream(name)).collect();
-        let inserted = streams.iter().map(|s| s.memory.as_ref().map(|m| m.additions()));
+        let rows = streams.iter().map(|s| s.memory.as_ref().map(|m| m.rows()));
         Answer::table(vec![
             ("name", strings(streams.iter().map(|s| s.name.clone()))),
             ("connector", strings(streams.iter().map(|s| s.connector.name().to_string()))),
             ("watermark", optional(streams.iter().map(|s| s.watermark.as_ref().map(|w| w.column.value.clone())))),
-            ("inserted", Arc::new(inserted.collect::<UInt64Array>())),
+            ("rows", Arc::new(rows.collect::<UInt64Array>())),
         ])
     }
 

@@ -33,8 +33,8 @@ impl Session {
             );
         }
         let settings = self.query_settings(&start.options)?;
-        let destination = self.destination(name, start.target.as_ref())?;
         let plan = self.streaming_plan(&start.query)?;
+        let destination = self.destination(start.target.as_ref(), &plan)?;
         let uses = self.uses(&start.query, &destination)?;
         let notices = notices(start, &destination);
         let words = destination.words.clone();
@@ -51,11 +51,16 @@ impl Session {
             checkpoint: start.checkpoint.clone(),
             settings,
             target: destination.traits,
+            result_table: destination.table,
             open_sink: destination.open,
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
+        let result_table = spec.result_table.clone();
         let handle = self.begin(spec).map_err(|e| e.at(place))?;
         let sql = super::ddl::canonical(statement);
+        if let (Uses::Table(name), Some(table)) = (&target, &result_table) {
+            self.add_result_table(name, table, &sql)?;
+        }
         self.remember(QueryEntry { handle, sql, uses, target, words, mode, schema }, &name.value);
         Ok(Answer::Done { tag: tag.into(), notices })
     }
@@ -116,7 +121,7 @@ impl Session {
 
 /// What a restart compares.
 pub(super) fn canonical(query: &QueryText) -> String {
-    query.text.trim().to_string()
+    crate::parser::canonical_query(query)
 }
 
 fn notices(start: &StartQuery, destination: &Destination) -> Vec<String> {

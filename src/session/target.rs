@@ -1,12 +1,18 @@
 //! Where a query's results go: `INTO CONSOLE | BLACKHOLE | TABLE t | sink`.
 
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::logical_expr::LogicalPlan;
+
 use crate::catalog::{Kind, SinkConnector, open_blackhole, open_console};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::execution::TargetTraits;
 use crate::parser::{Name, OutputMode, Target};
+use crate::sink::table::{self, ResultTable};
 use crate::sink::{Sink, SinkContext};
 
-use super::Session;
+use super::{Session, lock};
 
 /// Makes the sink once the engine knows its schema and ids.
 pub(super) type OpenSink = Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>;
@@ -15,6 +21,8 @@ pub(super) type OpenSink = Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> 
 pub(super) struct Destination {
     pub traits: TargetTraits,
     pub open: OpenSink,
+    /// `INTO TABLE t`: its rows are kept with the query's state.
+    pub table: Option<Arc<ResultTable>>,
     /// As SHOW QUERIES shows it: `CONSOLE`, `TABLE t`, `out`.
     pub words: String,
     pub uses: Uses,
@@ -37,7 +45,7 @@ impl Session {
     ///
     /// # Errors
     /// No such sink, a table's name that is taken.
-    pub(super) fn destination(&self, query: &Name, target: Option<&Target>) -> Result<Destination> {
+    pub(super) fn destination(&self, target: Option<&Target>, plan: &LogicalPlan) -> Result<Destination> {
         match target {
             None | Some(Target::Console) => Ok(self.console()),
             Some(Target::Blackhole) => {
@@ -45,13 +53,14 @@ impl Session {
                 Ok(Destination {
                     traits: traits("BLACKHOLE".into(), SinkConnector::Blackhole),
                     open,
+                    table: None,
                     words: "BLACKHOLE".into(),
                     uses: Uses::Nothing,
                     survives: false,
                 })
             }
             Some(Target::Sink(name)) => self.sink_destination(name),
-            Some(Target::Table(name)) => self.table_destination(query, name),
+            Some(Target::Table(name)) => self.table_destination(name, plan),
         }
     }
 
@@ -61,6 +70,7 @@ impl Session {
         Destination {
             traits: traits("CONSOLE".into(), SinkConnector::Console),
             open: Box::new(move |context| open_console(context, &shown)),
+            table: None,
             words: "CONSOLE".into(),
             uses: Uses::Nothing,
             survives: false,
@@ -79,14 +89,44 @@ impl Session {
         Ok(Destination {
             traits: traits(format!("sink {} ({})", name.value, connector.name()), connector),
             open: Box::new(move |context| sink.open(context, &shown)),
+            table: None,
             words: name.value.clone(),
             uses: Uses::Sink(name.value.clone()),
             survives: connector.survives(),
         })
     }
 
-    fn table_destination(&self, _query: &Name, name: &Name) -> Result<Destination> {
-        Err(Error::not_yet("INTO TABLE").at(Some(name.span)))
+    /// A result table takes the place of one of the same name whose query has ended, never of another table.
+    fn table_destination(&self, name: &Name, plan: &LogicalPlan) -> Result<Destination> {
+        let of_a_query = lock(&self.result_tables).contains(&name.value);
+        self.claim(name, Kind::Table, of_a_query, false)?;
+        let fields: Vec<_> = plan.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+        let table = ResultTable::new(&name.value, Arc::new(Schema::new(fields))).map_err(|e| e.at(Some(name.span)))?;
+        let sink = table.clone();
+        Ok(Destination {
+            traits: TargetTraits {
+                name: format!("TABLE {}", name.value),
+                deletes: true,
+                signed: true,
+                ordered: false,
+                modes: ALL_MODES,
+            },
+            open: Box::new(move |context| Ok(Box::new(table::open(sink, &context)?))),
+            table: Some(table),
+            words: format!("TABLE {}", name.value),
+            uses: Uses::Table(name.value.clone()),
+            survives: false,
+        })
+    }
+
+    /// Makes a started query's result table known.
+    pub(super) fn add_result_table(&self, name: &str, table: &Arc<ResultTable>, sql: &str) -> Result<()> {
+        if self.catalog.kind(name).is_some() {
+            self.catalog.remove(name)?;
+        }
+        self.catalog.add_table(name, sql.to_string(), table.clone())?;
+        lock(&self.result_tables).insert(name.to_string());
+        Ok(())
     }
 }
 

@@ -234,7 +234,10 @@ fn a_wrong_stream_is_refused_with_the_reason() {
         wrong(from(&[("connector", "console")])),
         "E0100: connector 'console' is only a sink [one of file, memory, nexmark, rate, rate-micro-batch, stdin]"
     );
-    assert_eq!(wrong(from(&[("path", "x")])), "E0100: unknown option path of connector 'memory' [it takes no options]");
+    assert_eq!(
+        wrong(from(&[("path", "x")])),
+        "E0100: the WITH list names no connector [WITH (connector = '…', …), one of file, memory, nexmark, rate, rate-micro-batch, stdin]"
+    );
     assert_eq!(
         wrong(from(&[("connector", "rate")])),
         "E0100: connector 'rate' gives no column ts [it gives timestamp, value]"

@@ -42,6 +42,7 @@ impl Session {
             checkpoint: None,
             settings: lock(&self.settings).clone(),
             target: console.traits,
+            result_table: None,
             open_sink: limited(console.open, limit.clone()),
         };
         let handle = self.begin(spec).map_err(|e| e.at(Some(query.span)))?;

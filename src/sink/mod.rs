@@ -4,10 +4,19 @@
 //! committed, so that a replayed batch changes nothing. A sink knows nothing of queries or state; what a mode
 //! sends is decided before it.
 
+pub mod blackhole;
+mod changelog;
+pub mod console;
+mod encode;
+pub mod file;
+pub mod stdout;
+pub mod table;
+
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
+use crate::checkpoint::Failpoints;
 use crate::delta::Delta;
 use crate::error::Result;
 
@@ -26,11 +35,13 @@ pub struct SinkContext {
     pub mode: crate::parser::OutputMode,
     /// The columns of the result, without weights.
     pub schema: SchemaRef,
-    /// The query can take rows back: pushed changes carry weights, and sinks that show rows put an `op` column
+    /// The query can take rows back: pushed changes carry ops, and sinks that show rows put an `op` column
     /// (+I -U +U -D) first.
     pub retracts: bool,
     /// How many partitions push.
     pub partitions: usize,
+    /// Where tests make the run crash: `manifest.write`.
+    pub failpoints: Failpoints,
 }
 
 /// What [`Sink::begin`] answers.
@@ -77,3 +88,6 @@ pub trait Sink: Send {
 
 /// Where console and stdout sinks write: shared with the shell, so that a batch is never mixed with an answer.
 pub type SharedOutput = Arc<std::sync::Mutex<Box<dyn std::io::Write + Send>>>;
+
+#[cfg(test)]
+mod shown_tests;

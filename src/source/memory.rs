@@ -86,6 +86,11 @@ impl MemoryStream {
         self.lock().additions.len() as u64
     }
 
+    /// How many rows it holds.
+    pub fn rows(&self) -> u64 {
+        self.lock().additions.iter().map(|addition| addition.rows).sum()
+    }
+
     /// The batch under the stream's own schema, when it fits.
     fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {

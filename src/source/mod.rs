@@ -10,6 +10,9 @@ pub mod nexmark;
 mod offset;
 pub mod rate;
 pub mod rate_micro_batch;
+pub mod file;
+mod records;
+pub mod stdin;
 
 use std::sync::Arc;
 
@@ -18,6 +21,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::Expr;
 
 use crate::error::Result;
+use crate::format::{Keep, OnError};
 
 /// How far a source has been read. JSON, so that it can be logged and shown as it is; only the source that made
 /// it knows what it means.
@@ -107,6 +111,12 @@ pub trait Source: Send + Sync {
     /// The rows of `range`. The same range always gives the same rows, also in another process.
     fn read(&self, range: &OffsetRange, wanted: &Pushdown) -> Result<SourceRead>;
 
+    /// Whether nothing will ever come behind what [`Source::latest_offset`] has answered: the end of a pipe. Places
+    /// that may always hold more say no.
+    fn finished(&self) -> bool {
+        false
+    }
+
     /// Nothing up to `end` will be asked for again. May be called twice.
     fn commit(&mut self, end: &Offset) -> Result<()>;
 }
@@ -128,6 +138,18 @@ impl BadRecords {
         if inner.1.len() < Self::SAMPLE {
             inner.1.push(record);
         }
+    }
+
+    /// Lets a record pass or not, as `on_error` says, and counts it.
+    ///
+    /// # Errors
+    /// BadRecord, where one bad record ends the query.
+    pub fn judge(&self, on_error: OnError, record: crate::error::BadRecord) -> Result<Keep> {
+        match on_error {
+            OnError::Fail => return Err(crate::error::Error::BadRecord(Box::new(record))),
+            OnError::Skip | OnError::Null => self.push(record),
+        }
+        Ok(if on_error == OnError::Null { Keep::Nulls } else { Keep::Nothing })
     }
 
     /// How many there were.

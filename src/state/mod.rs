@@ -1,8 +1,19 @@
-//! What operators remember: versioned, keyed tables, held in memory and kept in delta and snapshot files.
+//! What operators remember between batches.
 //!
-//! A [`StateTable`] is one partition of one operator. It knows keys, values and versions; it does not know what
-//! they mean. How a version is written and found again is in [`file`] and [`store`].
+//! A [`StateTable`] is one partition of one operator's memory; an [`OperatorState`] is all of them, and the files they
+//! are kept in. This room knows keys, values, versions and files; it does not know what an operator computes with them,
+//! or what a batch is beyond its number.
 
+/// One file of state: a delta or a snapshot.
+pub mod file;
+/// All partitions of an operator, loaded and kept.
+mod operator_state;
+/// What an operator's state is made of.
+pub mod schema;
+/// One partition: key → values, in columns.
 mod table;
+/// Which files make up a version, and which are no longer needed.
+pub mod versions;
 
-pub use table::{Slot, StateTable};
+pub use operator_state::{OperatorState, Shape};
+pub use table::{Frozen, Slot, StateTable, select_rows};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{interleave, take};
-use arrow::datatypes::{Fields, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 
 use crate::delta::keys::{KeyCodec, Keys};
@@ -186,9 +186,10 @@ impl StateTable {
         Ok(rows)
     }
 
-    /// Puts rows read from a state file in, over what is there. Times follow by [`StateTable::set_times`].
-    pub fn load(&mut self, rows: RecordBatch, keys: &Keys) {
-        let slots: Vec<Slot> = (0..rows.num_rows()).map(|row| self.find_or_insert(keys, row).0).collect();
+    /// Puts rows read from a state file in, over what is there; row n has the key of `keys` row `which[n]`. Times follow
+    /// by [`StateTable::set_times`].
+    pub fn load(&mut self, rows: RecordBatch, keys: &Keys, which: &[u32]) {
+        let slots: Vec<Slot> = which.iter().map(|row| self.find_or_insert(keys, *row as usize).0).collect();
         self.push_chunk(rows, slots);
     }
 
@@ -203,8 +204,8 @@ impl StateTable {
     }
 
     /// Takes keys read from a state file out. Keys that aren't there are passed over.
-    pub fn unload(&mut self, keys: &Keys, rows: usize) {
-        for row in 0..rows {
+    pub fn unload(&mut self, keys: &Keys, which: &[u32]) {
+        for row in which.iter().map(|row| *row as usize) {
             let bytes = keys.bytes(row);
             if let Some(slot) = self.index.find(keys.hashes[row], |slot| self.keys.get(*slot) == bytes).copied() {
                 self.forget_one(slot);
@@ -379,11 +380,6 @@ pub fn select_rows(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
     let columns =
         batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
     RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(arrow_error)
-}
-
-/// The fields of a key and of the values behind it, as one schema.
-pub fn fields_of(keys: &Fields, values: &Fields) -> Fields {
-    keys.iter().chain(values).cloned().collect()
 }
 
 fn arrow_error(error: arrow::error::ArrowError) -> Error {

@@ -1,0 +1,49 @@
+//! That a batch is done: `commits/<N>`, one line.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::error::{Error, Result};
+
+/// `commits/<N>`: batch N is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct CommitEntry {
+    /// The watermark of each input after the batch, milliseconds; undefined ones are absent.
+    pub watermarks: BTreeMap<String, i64>,
+    /// The query's watermark for the next batch.
+    pub watermark: Option<i64>,
+    /// Set by DRAIN.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
+}
+
+/// It names its batch, so that a file under another's name is noticed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    batch: u64,
+    watermarks: BTreeMap<String, i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watermark: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    drained: bool,
+}
+
+pub(super) fn encode(batch: u64, entry: &CommitEntry) -> Result<Vec<u8>> {
+    let CommitEntry { watermarks, watermark, drained } = entry.clone();
+    Ok(text::encode(&[text::to_line(&Line { batch, watermarks, watermark, drained })?]))
+}
+
+pub(super) fn decode(batch: u64, path: &str, bytes: &[u8]) -> Result<CommitEntry> {
+    let mut lines = text::decode(path, bytes)?;
+    let (Some(line), None) = (lines.next(), lines.next()) else {
+        return Err(Error::corrupt(path, "it should hold one line behind the first"));
+    };
+    let Line { batch: written, watermarks, watermark, drained } = text::from_line(path, line)?;
+    if written != batch {
+        return Err(Error::corrupt(path, format!("it is the entry of batch {written}, under another's name")));
+    }
+    Ok(CommitEntry { watermarks, watermark, drained })
+}

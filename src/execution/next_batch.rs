@@ -1,0 +1,180 @@
+//! What the next batch is: the one that was logged and not committed; else what the sources have; else a batch without
+//! data that the watermark makes due (rules N1 to N3); else none.
+
+use std::collections::BTreeMap;
+
+use super::progress::Measured;
+use super::run::{Run, lock};
+use crate::checkpoint::{OffsetEntry, SourceOffsets};
+use crate::error::{Error, Result};
+use crate::parser::OutputMode;
+use crate::source::{Offset, OffsetRange, ReadLimit};
+
+/// A batch that is to be run.
+#[derive(Clone)]
+pub(super) struct NextBatch {
+    pub batch: u64,
+    pub entry: OffsetEntry,
+    /// Not logged yet.
+    pub is_new: bool,
+    /// The watermark of the batch before.
+    pub late_watermark: Option<i64>,
+    /// Large enough to be worth all partitions.
+    pub parallel: bool,
+    /// Any source has something in it.
+    pub has_data: bool,
+}
+
+/// What is asked of the sources.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// AVAILABLE NOW: where each source ends, frozen at the start.
+    pub until: Option<Vec<Option<Offset>>>,
+    /// ONCE: all there is, in one batch, and no batch without data.
+    pub once: bool,
+    /// `STEP … EMPTY`: one batch without input.
+    pub empty: bool,
+}
+
+/// Up to here one partition is quicker.
+const SMALL_ROWS: u64 = 20_000;
+const SMALL_BYTES: u64 = 2 << 20;
+
+impl Run {
+    /// The next batch, if one is due.
+    ///
+    /// # Errors
+    /// Of a source. A transient one is worth another try.
+    pub fn next_batch(&mut self, asked: &Asked, measured: &mut Measured) -> Result<Option<NextBatch>> {
+        if let Some((batch, entry)) = self.replay.clone() {
+            self.check_statics(&entry)?;
+            return Ok(Some(self.describe(batch, entry, false)));
+        }
+        let ends = match asked.empty {
+            true => self.ends.clone(),
+            false => self.step(measured, "latest", "latestOffset", |run, _| run.ask(asked))?,
+        };
+        let now = self.engine.clock.now();
+        self.watermarks.settle(now);
+        let has_data = ends != self.ends;
+        if !has_data && !asked.empty && (asked.once || !self.no_data_due()) {
+            return Ok(None);
+        }
+        let entry = self.entry(&ends, now)?;
+        Ok(Some(self.describe(self.next_id, entry, true)))
+    }
+
+    /// AVAILABLE NOW: how far each source goes now.
+    pub fn freeze(&mut self) -> Result<Vec<Option<Offset>>> {
+        let limit = ReadLimit { unlimited: true, ..ReadLimit::default() };
+        let starts: Vec<Option<Offset>> = match &self.replay {
+            None => self.ends.clone(),
+            Some((_, entry)) => self.plan.inputs.iter().map(|i| entry.sources.get(&i.name).and_then(|s| s.end.clone()).map(Offset)).collect(),
+        };
+        self.sources
+            .iter()
+            .zip(starts)
+            .map(|(source, start)| Ok(lock(source).latest_offset(start.as_ref(), &limit)?.or(start)))
+            .collect()
+    }
+
+    fn ask(&self, asked: &Asked) -> Result<Vec<Option<Offset>>> {
+        let mut ends = Vec::with_capacity(self.sources.len());
+        for (n, source) in self.sources.iter().enumerate() {
+            let after = self.ends[n].as_ref();
+            let until = asked.until.as_ref().map(|until| until[n].clone());
+            let nothing_left = until.as_ref().is_some_and(|until| until.is_none() || until.as_ref() == after);
+            if nothing_left {
+                ends.push(self.ends[n].clone());
+                continue;
+            }
+            let limit = ReadLimit { unlimited: asked.once, until: until.flatten(), max_bytes: Some(self.settings.max_batch_bytes) };
+            ends.push(lock(source).latest_offset(after, &limit)?.or_else(|| self.ends[n].clone()));
+        }
+        Ok(ends)
+    }
+
+    /// Whether the watermark has moved since the last batch and the operator could emit or forget by it.
+    fn no_data_due(&self) -> bool {
+        let forgets = self.plan.aggregate.as_ref().is_some_and(|part| part.spec.forget.is_some());
+        self.settings.no_data_batches
+            && forgets
+            && self.plan.mode != OutputMode::Complete
+            && self.next_id > 0
+            && self.watermarks.query() > self.used_watermark
+    }
+
+    fn entry(&mut self, ends: &[Option<Offset>], now: i64) -> Result<OffsetEntry> {
+        let mut sources = BTreeMap::new();
+        for ((input, start), end) in self.plan.inputs.iter().zip(&self.ends).zip(ends) {
+            let offsets = SourceOffsets { start: start.clone().map(|o| o.0), end: end.clone().map(|o| o.0) };
+            sources.insert(input.name.clone(), offsets);
+        }
+        let policy = if self.settings.watermark_policy_max { "max" } else { "min" };
+        Ok(OffsetEntry {
+            timestamp: now,
+            watermarks: self.watermarks.by_input(),
+            watermark: self.watermarks.query(),
+            conf: BTreeMap::from([("multiple_watermark_policy".to_string(), policy.to_string())]),
+            statics: self.static_versions()?,
+            sources,
+        })
+    }
+
+    fn describe(&self, batch: u64, entry: OffsetEntry, is_new: bool) -> NextBatch {
+        let (mut parallel, mut has_data) = (false, false);
+        for (input, source) in self.plan.inputs.iter().zip(&self.sources) {
+            let Some(logged) = entry.sources.get(&input.name) else { continue };
+            let Some(end) = logged.end.clone().filter(|end| logged.start.as_ref() != Some(end)) else { continue };
+            has_data = true;
+            let range = OffsetRange { start: logged.start.clone().map(Offset), end: Offset(end) };
+            let size = lock(source).size(&range);
+            let small = match (size.rows, size.bytes) {
+                (Some(rows), _) => rows <= SMALL_ROWS,
+                (None, Some(bytes)) => bytes <= SMALL_BYTES,
+                (None, None) => false,
+            };
+            parallel |= !small;
+        }
+        NextBatch { batch, entry, is_new, late_watermark: self.used_watermark, parallel, has_data }
+    }
+
+    /// What the static tables are now; plans again when one has changed since the last batch.
+    fn static_versions(&mut self) -> Result<BTreeMap<String, String>> {
+        if self.plan.statics.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (versions, changed) = self.statics.look(&self.plan.statics, &self.engine)?;
+        if changed {
+            self.plan_again()?;
+        }
+        Ok(versions)
+    }
+
+    /// Holds a logged batch's static tables against what they are now.
+    fn check_statics(&mut self, entry: &OffsetEntry) -> Result<()> {
+        let now = self.static_versions()?;
+        for (name, logged) in &entry.statics {
+            let Some(now) = now.get(name).filter(|now| *now != logged) else { continue };
+            if self.settings.static_replay_latest {
+                continue;
+            }
+            return Err(Error::conflict(format!(
+                "batch {} was begun with static table {name} as of ({logged}) and it is ({now}) now, so the batch can't be run again with the same rows; \
+                 put the table back, or START … WITH (static_replay = 'latest') to go on with it as it is",
+                self.next_id
+            )));
+        }
+        Ok(())
+    }
+
+    /// Makes the fragments again, with the static tables as they are now. Operators and state stay.
+    fn plan_again(&mut self) -> Result<()> {
+        let engine = &self.engine;
+        let again = crate::incremental::plan(&engine.state, self.logical.clone(), self.plan.mode, &self.target, self.settings.partitions);
+        let mut plan = engine.runtime.block_on(again)?;
+        // Old ones own what the operators and the watermark read of a batch; the new plan brings its own, and is used whole.
+        std::mem::swap(&mut self.plan, &mut plan);
+        Ok(())
+    }
+}

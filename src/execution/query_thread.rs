@@ -1,0 +1,287 @@
+//! The thread of a query: waits for its trigger or for orders, runs batches, and ends in one place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::next_batch::{Asked, NextBatch};
+use super::progress::Measured;
+use super::run::Run;
+use super::streaming_query::{Inner, QueryState, Shared, StopReceipt};
+use super::trigger::next_at;
+use crate::error::{Error, Result};
+use crate::parser::{Step, StopHow, Trigger};
+
+/// How long to wait before sources that had nothing are asked again; longer where asking takes long.
+const POLL: Duration = Duration::from_millis(10);
+
+/// How often something that failed for a moment is tried again before the query fails, and how long is waited between.
+const TRIES: u32 = 6;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// What the thread keeps between batches.
+pub(super) struct QueryThread {
+    pub run: Run,
+    pub shared: Arc<Shared>,
+    pub stop_after: Option<u64>,
+    /// The clock when the last batch began.
+    pub began: Option<i64>,
+}
+
+/// What to do next.
+enum Order {
+    Batch,
+    Step(Step),
+    Stop,
+}
+
+impl QueryThread {
+    /// Runs the query to its end and says how it ended.
+    pub fn main(mut self) {
+        let ended = self.batches();
+        let receipt = self.receipt();
+        let failed = match ended {
+            Ok(()) => None,
+            Err(Error::Cancelled { .. }) => None,
+            Err(Error::Io { kind: std::io::ErrorKind::BrokenPipe, .. }) => None,
+            Err(error) => Some(error),
+        };
+        if let Some(error) = &failed {
+            let _ = self.run.with_sink(|sink| sink.abort());
+            (self.run.engine.notices)(&format!("query {} failed: {error}", self.run.name));
+        }
+        let QueryThread { run, shared, .. } = self;
+        // The lease ends before anybody hears of the end, so that a START on the same checkpoint finds it free.
+        drop(run);
+        shared.update(|inner| {
+            inner.status.is_trigger_active = false;
+            inner.status.is_data_available = false;
+            inner.status.state = if failed.is_some() { QueryState::Failed } else { QueryState::Stopped };
+            inner.status.message = match &failed {
+                None => "Stopped".into(),
+                Some(error) => format!("Terminated with exception: {error}"),
+            };
+            inner.receipt = failed.is_none().then_some(receipt);
+            inner.status.last_error = failed;
+            inner.ended = true;
+        });
+    }
+
+    fn batches(&mut self) -> Result<()> {
+        let trigger = self.shared.lock().trigger;
+        let mut asked = Asked { once: trigger == Trigger::Once, ..Asked::default() };
+        if trigger == Trigger::AvailableNow {
+            asked.until = Some(self.patiently(|run| run.freeze())?);
+        }
+        loop {
+            match self.next_order() {
+                Order::Stop => return Ok(()),
+                Order::Step(step) => self.take_steps(step)?,
+                Order::Batch => {
+                    let ran = self.one(&asked)?;
+                    let trigger = self.shared.lock().trigger;
+                    let over = match trigger {
+                        Trigger::Once => true,
+                        Trigger::AvailableNow => ran.is_none(),
+                        _ => false,
+                    };
+                    if over {
+                        return Ok(());
+                    }
+                    asked.once = trigger == Trigger::Once;
+                    if ran.is_none() {
+                        self.rest();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until something is to be done.
+    fn next_order(&mut self) -> Order {
+        let mut inner = self.shared.lock();
+        loop {
+            if self.is_over(&inner) {
+                return Order::Stop;
+            }
+            let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
+            if !inner.paused {
+                if let Some(step) = inner.steps.pop_front() {
+                    return Order::Step(step);
+                }
+                if inner.trigger != Trigger::Manual && due {
+                    inner.polls += 1;
+                    inner.status.is_trigger_active = true;
+                    return Order::Batch;
+                }
+            }
+            if inner.stop == Some(StopHow::WhenIdle) && inner.trigger == Trigger::Manual {
+                return Order::Stop;
+            }
+            let waits = !due;
+            if waits {
+                inner.status.message = "Waiting for next trigger".into();
+                inner.status.is_trigger_active = false;
+            }
+            let until = next_at(inner.trigger, self.began).map(|at| at - self.run.engine.clock.now());
+            let time = match until {
+                Some(millis) if waits && !self.run.engine.clock.is_manual() => Duration::from_millis(millis.clamp(1, 200) as u64),
+                _ if inner.trigger == Trigger::Manual || inner.paused => Duration::from_millis(100),
+                _ => POLL,
+            };
+            inner = self.shared.wait(inner, time);
+        }
+    }
+
+    fn is_over(&self, inner: &Inner) -> bool {
+        let after = |n: u64| inner.batches >= n;
+        self.stop_after.is_some_and(after)
+            || match inner.stop {
+                Some(StopHow::Graceful | StopHow::Now | StopHow::Drain) => true,
+                Some(StopHow::AfterBatches(n)) => after(n),
+                Some(StopHow::WhenIdle) | None => false,
+            }
+    }
+
+    fn take_steps(&mut self, step: Step) -> Result<()> {
+        let (count, asked) = match step {
+            Step::Batches(n) => (n, Asked::default()),
+            Step::Empty => (1, Asked { empty: true, ..Asked::default() }),
+        };
+        let mut ran = 0;
+        while ran < count && !self.is_over(&self.shared.lock()) {
+            if self.one(&asked)?.is_none() {
+                break;
+            }
+            ran += 1;
+        }
+        self.shared.update(|inner| inner.step_answers.push_back(Ok(ran)));
+        Ok(())
+    }
+
+    /// Looks for a batch and runs it; answers its number.
+    fn one(&mut self, asked: &Asked) -> Result<Option<u64>> {
+        self.say("Getting offsets", false);
+        let poll = self.shared.lock().polls;
+        let mut measured = Measured::start();
+        let next = {
+            let measured = &mut measured;
+            self.patiently(move |run| run.next_batch(asked, measured))?
+        };
+        let Some(next) = next else {
+            self.shared.update(|inner| {
+                inner.idle_poll = Some(poll);
+                inner.status.is_data_available = false;
+                inner.status.is_trigger_active = false;
+                inner.status.message = "Waiting for data to arrive".into();
+            });
+            return Ok(None);
+        };
+        let since_last = self.began.map(|began| next.entry.timestamp.saturating_sub(began));
+        self.began = Some(self.run.engine.clock.now());
+        self.say(if next.has_data { "Processing new data" } else { "No new data but cleaning up state" }, next.has_data);
+        let measured = self.run_patiently(next.clone(), measured)?;
+        let document = measured.document(&self.run, &next, since_last);
+        let keep = self.run.settings.recent_progress;
+        let state_rows = self.run.state_rows();
+        self.shared.update(|inner| {
+            inner.batches += 1;
+            inner.last_batch = Some(next.batch);
+            inner.progress.push(document, keep);
+            inner.state_rows = state_rows;
+        });
+        Ok(Some(next.batch))
+    }
+
+    /// Runs a batch; where something failed for a moment, what it had done is dropped and it is run again.
+    fn run_patiently(&mut self, mut next: NextBatch, mut measured: Measured) -> Result<Measured> {
+        let mut tries = 0;
+        loop {
+            let error = match self.run.run_batch(&next, &mut measured) {
+                Ok(()) => {
+                    self.run.replay = None;
+                    return Ok(measured);
+                }
+                Err(error) => error,
+            };
+            if !error.is_transient() || tries == TRIES || self.run.failpoints.is_killed() {
+                return Err(self.in_batch(next.batch, error));
+            }
+            self.back_off(&error, tries)?;
+            tries += 1;
+            let logged = self.run.checkpoint.latest_offsets()? == Some(next.batch);
+            if self.run.checkpoint.latest_commit()? == Some(next.batch) {
+                return Err(self.in_batch(next.batch, error));
+            }
+            self.run.reload()?;
+            next.is_new = !logged;
+            measured = Measured::start();
+        }
+    }
+
+    /// Asks sources; where one failed for a moment, asks again.
+    fn patiently<T>(&mut self, mut ask: impl FnMut(&mut Run) -> Result<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            match ask(&mut self.run) {
+                Err(error) if error.is_transient() && tries < TRIES => self.back_off(&error, tries)?,
+                other => return other,
+            }
+            tries += 1;
+        }
+    }
+
+    fn back_off(&mut self, error: &Error, tries: u32) -> Result<()> {
+        let wait = FIRST_WAIT * 2u32.pow(tries);
+        let message = format!("Retrying in {} ms (attempt {} of {TRIES}): {error}", wait.as_millis(), tries + 1);
+        (self.run.engine.notices)(&format!("query {}: {message}", self.run.name));
+        self.say(&message, true);
+        let watch = crate::clock::Stopwatch::start();
+        let mut inner = self.shared.lock();
+        while watch.elapsed() < wait {
+            if inner.stop.is_some() {
+                return Err(Error::Cancelled { message: "stopped while waiting for another try".into() });
+            }
+            inner = self.shared.wait(inner, wait.saturating_sub(watch.elapsed()));
+        }
+        Ok(())
+    }
+
+    fn in_batch(&self, batch: u64, cause: Error) -> Error {
+        match cause {
+            Error::Cancelled { .. } | Error::Io { kind: std::io::ErrorKind::BrokenPipe, .. } => cause,
+            cause => Error::QueryFailed { query: self.run.name.clone(), batch, node: None, cause: Box::new(cause) },
+        }
+    }
+
+    fn say(&self, message: &str, data: bool) {
+        self.shared.update(|inner| {
+            inner.status.message = message.to_string();
+            inner.status.is_data_available = data;
+        });
+    }
+
+    /// Nothing to do for now; or for ever, when that was waited for.
+    fn rest(&mut self) {
+        let mut inner = self.shared.lock();
+        if inner.stop == Some(StopHow::WhenIdle) {
+            inner.stop = Some(StopHow::Graceful);
+            return;
+        }
+        if inner.stop.is_none() && inner.steps.is_empty() {
+            inner = self.shared.wait(inner, POLL);
+        }
+        drop(inner);
+    }
+
+    fn receipt(&self) -> StopReceipt {
+        let run = &self.run;
+        let offsets = run.plan.inputs.iter().zip(&run.ends).filter_map(|(input, end)| Some((input.name.clone(), end.clone()?.0)));
+        StopReceipt {
+            query: run.name.clone(),
+            last_batch: run.next_id.checked_sub(1),
+            offsets: offsets.collect(),
+            watermark: run.watermarks.query(),
+            state_rows: run.memory.as_ref().map(|memory| memory.rows()),
+        }
+    }
+}

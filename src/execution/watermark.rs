@@ -1,0 +1,94 @@
+//! The watermark of a query: one for each watermarked input, and one made of them by the policy.
+//!
+//! It moves only between batches, never back, and is undefined until a row with a time was seen (rules W1 to W4 and
+//! semantics, "Start of a watermark").
+
+use std::collections::BTreeMap;
+
+use crate::incremental::{BatchCell, WatermarkInput};
+
+/// The watermarks of one query, in milliseconds.
+#[derive(Debug, Clone)]
+pub struct Watermarks {
+    max_policy: bool,
+    inputs: Vec<InputWatermark>,
+    query: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+struct InputWatermark {
+    name: String,
+    delay_micros: i64,
+    idle_after_millis: Option<i64>,
+    current: Option<i64>,
+    /// The query's clock when a row was last seen.
+    seen_at: i64,
+}
+
+impl Watermarks {
+    /// All undefined; `now` is when the query starts.
+    pub fn new(inputs: &[WatermarkInput], max_policy: bool, now: i64) -> Self {
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut list = Vec::new();
+        for input in inputs {
+            let n = names.entry(&input.name).and_modify(|n| *n += 1).or_insert(1);
+            list.push(InputWatermark {
+                name: if *n == 1 { input.name.clone() } else { format!("{}/{n}", input.name) },
+                delay_micros: input.spec.delay,
+                idle_after_millis: input.spec.idle_after.map(|i| i / 1_000),
+                current: None,
+                seen_at: now,
+            });
+        }
+        Watermarks { max_policy, inputs: list, query: None }
+    }
+
+    /// Takes up what a log holds.
+    pub fn restore(&mut self, inputs: &BTreeMap<String, i64>, query: Option<i64>) {
+        for input in &mut self.inputs {
+            input.current = inputs.get(&input.name).copied();
+        }
+        self.query = query;
+    }
+
+    /// After a batch at `now`: what its rows move.
+    pub fn advance(&mut self, cell: &BatchCell, now: i64) {
+        for (n, input) in self.inputs.iter_mut().enumerate() {
+            let stats = cell.stats(n);
+            if stats.rows > 0 || stats.future_rows > 0 {
+                input.seen_at = now;
+            }
+            if let Some(max) = stats.max {
+                let candidate = max.saturating_mul(1_000).saturating_sub(input.delay_micros).div_euclid(1_000);
+                input.current = Some(input.current.map_or(candidate, |current| current.max(candidate)));
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Lets time pass: an input that has been idle for long enough no longer holds the others.
+    pub fn settle(&mut self, now: i64) {
+        let of_policy = if self.max_policy { self.inputs.iter().filter_map(|i| i.current).max() } else { self.minimum(now) };
+        self.query = self.query.max(of_policy);
+    }
+
+    fn minimum(&self, now: i64) -> Option<i64> {
+        let idle = |i: &&InputWatermark| i.idle_after_millis.is_some_and(|after| now.saturating_sub(i.seen_at) >= after);
+        let mut waiting = self.inputs.iter().filter(|i| !idle(i)).peekable();
+        if waiting.peek().is_none() {
+            return self.inputs.iter().filter_map(|i| i.current).max();
+        }
+        // An input that was never seen holds the others: there is no minimum yet.
+        waiting.map(|i| i.current).collect::<Option<Vec<i64>>>()?.into_iter().min()
+    }
+
+    /// The query's watermark.
+    pub fn query(&self) -> Option<i64> {
+        self.query
+    }
+
+    /// Each input's own, for the logs; undefined ones are absent.
+    pub fn by_input(&self) -> BTreeMap<String, i64> {
+        self.inputs.iter().filter_map(|i| Some((i.name.clone(), i.current?))).collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! START QUERY: where its SELECT ends and its own clauses begin; and ALTER QUERY … SET TRIGGER.
+//!
+//! The clauses come in any order behind the SELECT, each once. They begin at the first place from which everything up
+//! to the end of the statement is clauses; so `SELECT output mode FROM s` selects a column, and
+//! `FROM s WITH (partitions = 2)` at the end gives the query an option.
+
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use super::lexer::Lexeme;
+use super::query::query;
+use super::statement::*;
+use crate::error::{Error, Result, Span, closest};
+use crate::options::Options;
+
+const HEADS: [&str; 5] = ["OUTPUT", "TRIGGER", "STOP", "CHECKPOINT", "WITH"];
+
+/// What follows TRIGGER.
+const TRIGGERS: [&str; 5] = ["EVERY", "AVAILABLE", "ONCE", "CONTINUOUS", "MANUAL"];
+
+/// Behind `START QUERY`.
+pub(super) fn start_query(cursor: &mut Cursor<'_>, text: &str) -> Result<Statement> {
+    let if_not_exists = cursor.if_not_exists();
+    let name = cursor.plain_name("the name of the query")?;
+    let target = if cursor.take(&["INTO"]) { Some(target(cursor)?) } else { None };
+    if !cursor.take(&["AS"]) {
+        return Err(cursor.expected(if target.is_some() { "AS and a SELECT" } else { "INTO or AS" }, &["INTO", "AS"]));
+    }
+    let lexemes = &cursor.lexemes[cursor.at..];
+    let (query, clauses) = match clauses_begin(lexemes, cursor.end) {
+        Some((at, clauses)) => (query(&lexemes[..at], text, end_of(lexemes, at, cursor))?, clauses),
+        None => match query(lexemes, text, cursor.end) {
+            Ok(query) => (query, Clauses::default()),
+            Err(error) => return Err(wrong_clause(lexemes, text, cursor).unwrap_or(error)),
+        },
+    };
+    let Clauses { mode, trigger, stop_after, checkpoint, options } = clauses;
+    Ok(Statement::StartQuery(Box::new(StartQuery {
+        if_not_exists,
+        name,
+        target,
+        query,
+        mode,
+        trigger: trigger.map(|(trigger, _)| trigger),
+        stop_after: stop_after.map(|(batches, _)| batches),
+        checkpoint: checkpoint.map(|(location, _)| location),
+        options: options.map(|(options, _)| options).unwrap_or_default(),
+    })))
+}
+
+fn end_of(lexemes: &[Lexeme], at: usize, cursor: &Cursor<'_>) -> crate::error::Location {
+    lexemes.get(at).map_or(cursor.end, |l| l.span.start)
+}
+
+/// `CONSOLE`, `BLACKHOLE`, `TABLE t` or the name of a sink.
+fn target(cursor: &mut Cursor<'_>) -> Result<Target> {
+    if cursor.take(&["CONSOLE"]) {
+        return Ok(Target::Console);
+    }
+    if cursor.take(&["BLACKHOLE"]) {
+        return Ok(Target::Blackhole);
+    }
+    if cursor.take(&["TABLE"]) {
+        return Ok(Target::Table(cursor.plain_name("the name of the table")?));
+    }
+    Ok(Target::Sink(cursor.plain_name("CONSOLE, BLACKHOLE, TABLE or the name of a sink")?))
+}
+
+/// The clauses, each with its place.
+#[derive(Debug, Default)]
+struct Clauses {
+    mode: Option<(OutputMode, Span)>,
+    trigger: Option<(Trigger, Span)>,
+    stop_after: Option<(u64, Span)>,
+    checkpoint: Option<(String, Span)>,
+    options: Option<(Options, Span)>,
+}
+
+/// The first place from which everything is clauses, and the clauses.
+fn clauses_begin(lexemes: &[Lexeme], end: crate::error::Location) -> Option<(usize, Clauses)> {
+    outside(lexemes).filter(|&at| lexemes[at].is_any(&HEADS)).find_map(|at| {
+        let mut cursor = Cursor { lexemes, at, end };
+        Some((at, clauses(&mut cursor).ok()?))
+    })
+}
+
+/// When there is no such place and the query can't be read either: what is wrong with the clauses, if the query in
+/// front of them is right.
+fn wrong_clause(lexemes: &[Lexeme], text: &str, cursor: &Cursor<'_>) -> Option<Error> {
+    const TRIES: usize = 16;
+    let looks_like_head = |at: &usize| {
+        let word = lexemes[*at].word().unwrap_or_default();
+        *at > 0 && word.len() > 3 && closest(word, HEADS).is_some()
+    };
+    outside(lexemes).filter(looks_like_head).take(TRIES).find_map(|at| {
+        query(&lexemes[..at], text, end_of(lexemes, at, cursor)).ok()?;
+        clauses(&mut Cursor { lexemes, at, end: cursor.end }).err()
+    })
+}
+
+/// The places of words outside of all brackets.
+fn outside(lexemes: &[Lexeme]) -> impl Iterator<Item = usize> {
+    let mut depth = 0usize;
+    lexemes.iter().enumerate().filter_map(move |(at, lexeme)| match lexeme.token {
+        Token::LParen | Token::LBracket | Token::LBrace => {
+            depth += 1;
+            None
+        }
+        Token::RParen | Token::RBracket | Token::RBrace => {
+            depth = depth.saturating_sub(1);
+            None
+        }
+        Token::Word(_) if depth == 0 => Some(at),
+        _ => None,
+    })
+}
+
+/// Everything that is left must be clauses, each once.
+fn clauses(cursor: &mut Cursor<'_>) -> Result<Clauses> {
+    let mut clauses = Clauses::default();
+    while cursor.peek().is_some() {
+        let from = cursor.at;
+        let head = match cursor.one_of(&HEADS) {
+            Ok(head) => head,
+            Err(_) => {
+                let expected = "OUTPUT MODE, TRIGGER, STOP AFTER, CHECKPOINT, WITH (…) or the end of the statement";
+                return Err(cursor.expected(expected, &HEADS));
+            }
+        };
+        let place = cursor.span_from(from);
+        match head {
+            "OUTPUT" => once(&mut clauses.mode, "OUTPUT MODE", place, cursor, output_mode)?,
+            "TRIGGER" => once(&mut clauses.trigger, "TRIGGER", place, cursor, trigger)?,
+            "STOP" => once(&mut clauses.stop_after, "STOP AFTER", place, cursor, stop_after)?,
+            "CHECKPOINT" => once(&mut clauses.checkpoint, "CHECKPOINT", place, cursor, checkpoint)?,
+            _ => once(&mut clauses.options, "WITH", place, cursor, |cursor| cursor.with_list())?,
+        }
+    }
+    Ok(clauses)
+}
+
+fn once<T>(
+    slot: &mut Option<(T, Span)>,
+    name: &str,
+    head: Span,
+    cursor: &mut Cursor<'_>,
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
+) -> Result<()> {
+    if let Some((_, first)) = slot {
+        let (line, column) = (first.start.line, first.start.column);
+        return Err(Error::invalid_at(head, format!("{name} is given twice"))
+            .help(format!("it stands at {line}:{column} too")));
+    }
+    let from = cursor.at;
+    let value = read(cursor)?;
+    let end = cursor.span_from(from).end;
+    *slot = Some((value, Span { start: head.start, end }));
+    Ok(())
+}
+
+/// `MODE {APPEND | UPDATE | COMPLETE}`
+fn output_mode(cursor: &mut Cursor<'_>) -> Result<OutputMode> {
+    cursor.expect(&["MODE"])?;
+    Ok(match cursor.one_of(&["APPEND", "UPDATE", "COMPLETE"])? {
+        "APPEND" => OutputMode::Append,
+        "UPDATE" => OutputMode::Update,
+        _ => OutputMode::Complete,
+    })
+}
+
+/// `EVERY interval`, `AVAILABLE NOW`, `ONCE`, `CONTINUOUS interval` or `MANUAL`
+fn trigger(cursor: &mut Cursor<'_>) -> Result<Trigger> {
+    Ok(match cursor.one_of(&TRIGGERS)? {
+        "EVERY" => Trigger::Every(cursor.duration("the interval of a trigger")?),
+        "AVAILABLE" => {
+            cursor.expect(&["NOW"])?;
+            Trigger::AvailableNow
+        }
+        "ONCE" => Trigger::Once,
+        "CONTINUOUS" => Trigger::Continuous(cursor.duration("the interval of a trigger")?),
+        _ => Trigger::Manual,
+    })
+}
+
+/// `AFTER n BATCHES`
+fn stop_after(cursor: &mut Cursor<'_>) -> Result<u64> {
+    cursor.expect(&["AFTER"])?;
+    cursor.batches()
+}
+
+fn checkpoint(cursor: &mut Cursor<'_>) -> Result<String> {
+    let place = cursor.place();
+    let location = cursor.string("the checkpoint's location in quotes")?;
+    if location.is_empty() {
+        return Err(Error::invalid_at(place, "the checkpoint's location can't be empty"));
+    }
+    Ok(location)
+}
+
+/// Behind `ALTER QUERY`.
+pub(super) fn alter_query(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    let name = cursor.plain_name("the name of the query")?;
+    cursor.expect(&["SET", "TRIGGER"])?;
+    let trigger = trigger(cursor)?;
+    cursor.finish()?;
+    Ok(Statement::AlterTrigger { name, trigger })
+}

@@ -1,0 +1,78 @@
+//! Where lines that were typed are kept: `LEVADA_HISTORY`, or `levada/history` in the XDG state directory.
+//!
+//! A history that can't be read or written costs nothing but itself.
+
+use std::path::PathBuf;
+
+use rustyline::Editor;
+use rustyline::history::FileHistory;
+
+use super::output::say;
+
+/// The file, and whether it still works.
+pub(super) struct HistoryFile {
+    path: Option<PathBuf>,
+}
+
+impl HistoryFile {
+    /// Loads what is there.
+    pub(super) fn open(editor: &mut Editor<(), FileHistory>) -> Self {
+        let path = path(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+        if let Some(folder) = path.as_ref().and_then(|path| path.parent()) {
+            // If this fails, so does the first line's saving, which says so.
+            _ = std::fs::create_dir_all(folder);
+        }
+        let mut history = HistoryFile { path };
+        if let Some(path) = history.path.clone().filter(|path| path.exists())
+            && let Err(error) = editor.load_history(&path)
+        {
+            history.give_up(&error.to_string());
+        }
+        history
+    }
+
+    /// Adds one entry, which may span lines.
+    pub(super) fn add(&mut self, editor: &mut Editor<(), FileHistory>, entry: &str) {
+        let saved = editor.add_history_entry(entry).and_then(|_| match &self.path {
+            Some(path) => editor.append_history(path),
+            None => Ok(()),
+        });
+        if let Err(error) = saved {
+            self.give_up(&error.to_string());
+        }
+    }
+
+    fn give_up(&mut self, reason: &str) {
+        if let Some(path) = self.path.take() {
+            say(&format!("history is not kept: {}: {reason}", path.display()));
+        }
+    }
+}
+
+fn path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(path) = variable("LEVADA_HISTORY") {
+        return Some(path);
+    }
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state.or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("levada/history"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Option<PathBuf> {
+        path(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value)))
+    }
+
+    #[test]
+    fn the_most_special_place_wins() {
+        let home = ("HOME", "/home/a");
+        assert_eq!(with(&[home]), Some("/home/a/.local/state/levada/history".into()));
+        assert_eq!(with(&[home, ("XDG_STATE_HOME", "/state")]), Some("/state/levada/history".into()));
+        assert_eq!(with(&[home, ("XDG_STATE_HOME", "relative")]), Some("/home/a/.local/state/levada/history".into()));
+        assert_eq!(with(&[home, ("LEVADA_HISTORY", "h.txt")]), Some("h.txt".into()));
+        assert_eq!(with(&[]), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Who may write on a terminal that somebody types into.
+//!
+//! While a line is edited, only the editor may draw; what else has to be seen goes through its printer, which takes
+//! the line away, writes, and draws the line again. That printer can block, so a thread of its own feeds it. While an
+//! answer is printed, notices wait; at other times they are written at once.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustyline::ExternalPrinter;
+
+use super::output::{say, write_stdout};
+
+/// Sinks wait when so many bytes are not yet shown above the line that is edited.
+const MOST_WAITING: usize = 1 << 20;
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A statement runs and prints nothing.
+    Running,
+    /// An answer is printed.
+    Printing,
+    /// A line is edited.
+    Editing,
+}
+
+/// What waits to be shown, and whose turn it is.
+pub(super) struct Turns {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    turn: Turn,
+    /// Whole lines for stderr.
+    notices: String,
+    /// Batches of console sinks.
+    batches: String,
+}
+
+impl Turns {
+    pub(super) fn new() -> Arc<Self> {
+        let state = State { turn: Turn::Running, notices: String::new(), batches: String::new() };
+        Arc::new(Turns { state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    pub(super) fn turn(&self) -> Turn {
+        self.lock().turn
+    }
+
+    /// Hands the turn on. Batches that could not be shown while a line was edited are written first.
+    pub(super) fn begin(&self, turn: Turn) {
+        let mut state = self.lock();
+        let batches = std::mem::take(&mut state.batches);
+        if turn != Turn::Editing && !batches.is_empty() {
+            // A terminal that is gone is noticed by whoever writes the answer.
+            _ = write_stdout(batches.as_bytes());
+        }
+        state.turn = turn;
+        self.changed.notify_all();
+    }
+
+    /// One line about something that happened to a query.
+    pub(super) fn notice(&self, line: &str) {
+        let mut state = self.lock();
+        state.notices.extend([line.trim_end(), "\n"]);
+        self.changed.notify_all();
+    }
+
+    /// Shows what a sink or an answer wrote.
+    pub(super) fn show(&self, text: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        while state.turn == Turn::Editing && state.batches.len() >= MOST_WAITING {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.turn != Turn::Editing {
+            return write_stdout(text.as_bytes());
+        }
+        state.batches.push_str(text);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Starts the thread that shows what waits. Without a printer (a dumb terminal) it writes beside the line.
+    pub(super) fn start(self: &Arc<Self>, printer: Option<Box<dyn ExternalPrinter + Send>>) -> io::Result<()> {
+        let turns = self.clone();
+        std::thread::Builder::new().name("notices".to_string()).spawn(move || turns.run(printer)).map(|_| ())
+    }
+
+    fn run(&self, mut printer: Option<Box<dyn ExternalPrinter + Send>>) {
+        loop {
+            let (turn, batches, notices) = self.next();
+            match (turn, &mut printer) {
+                (Turn::Editing, Some(printer)) => {
+                    // It fails only when the terminal is gone.
+                    _ = printer.print(batches + &crate::display::visible_lines(&notices));
+                }
+                _ => {
+                    _ = write_stdout(batches.as_bytes());
+                    if !notices.is_empty() {
+                        say(&notices);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for something that may be shown now.
+    fn next(&self) -> (Turn, String, String) {
+        let mut state = self.lock();
+        while state.turn == Turn::Printing || (state.notices.is_empty() && state.batches.is_empty()) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let shown = (state.turn, std::mem::take(&mut state.batches), std::mem::take(&mut state.notices));
+        self.changed.notify_all();
+        shown
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,288 @@
+//! The bytes of one unit of work: a range of a plain file, cut at its lines, or a file read from front to end.
+//!
+//! Holds one buffer, which grows to the longest record and no further than the limit. Knows nothing of records
+//! but that, where a file is cut into ranges, a newline ends them.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use super::place::FileEntry;
+use crate::error::{Error, Result};
+use crate::format::Compression;
+
+/// Files are read in pieces of this size.
+pub const PIECE: usize = 2 << 20;
+/// And beyond a piece's end, to the end of its last line, in pieces of this.
+const TAIL: usize = 64 << 10;
+
+/// What is being read.
+pub struct Input {
+    /// Index into the files of the read.
+    pub file: usize,
+    bytes: Bytes,
+    /// Where in the file (or in what is inside a compressed one) the buffer begins.
+    pub base: u64,
+    /// The line the buffer begins on; `None` where the lines before it weren't read.
+    pub line: Option<u64>,
+    pub pos: usize,
+    pub end: usize,
+    /// Nothing follows what is in the buffer.
+    pub last: bool,
+}
+
+enum Bytes {
+    /// All of it is in the buffer.
+    Loaded,
+    Stream(Box<dyn Read + Send>),
+}
+
+/// A record that is longer than the limit.
+pub struct TooLong {
+    /// Where it begins in the buffer.
+    pub start: usize,
+    /// How much of it was read.
+    pub length: usize,
+}
+
+/// Opens a file that is as it was listed.
+///
+/// # Errors
+/// Io: it is gone (worth another try: a mount may be away) or can't be opened. Conflict: it has changed.
+pub fn open_unchanged(entry: &FileEntry, path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|error| opening(entry, path, &error))?;
+    let found = file.metadata().map_err(|e| Error::io(format!("look at {}", path.display()), &e))?;
+    let modified = found.modified().ok().and_then(|time| match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).ok(),
+        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|nanos| -nanos),
+    });
+    if found.len() != entry.size || modified != Some(entry.mtime) {
+        return Err(changed(entry, path, found.len()));
+    }
+    Ok(file)
+}
+
+fn opening(entry: &FileEntry, path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::Io {
+            context: format!("read {}", path.display()),
+            message: format!(
+                "the file was listed with {} bytes and is gone; a file must stay until the batch that reads it is committed",
+                entry.size
+            ),
+            kind: io::ErrorKind::NotFound,
+            transient: true,
+        },
+        _ => Error::io(format!("read {}", path.display()), error),
+    }
+}
+
+/// A file that isn't what was logged.
+pub fn changed(entry: &FileEntry, path: &Path, size: u64) -> Error {
+    let how = match size == entry.size {
+        true => "its modification time differs".to_string(),
+        false => format!("it had {} bytes, now {size}", entry.size),
+    };
+    Error::conflict(format!("{} changed after it was taken: {how}; write new data to new files", path.display()))
+}
+
+impl Input {
+    /// The lines of a plain file that begin at or behind `start` and before `end`, read into `buffer`.
+    ///
+    /// # Errors
+    /// Those of [`open_unchanged`], and of reading.
+    pub fn range(
+        file: usize,
+        entry: &FileEntry,
+        path: &Path,
+        (start, end): (u64, u64),
+        buffer: &mut Vec<u8>,
+        max_record: usize,
+    ) -> Result<(Self, Option<TooLong>)> {
+        let handle = open_unchanged(entry, path)?;
+        // One byte more at the front tells whether a line begins at `start`.
+        let from = start.saturating_sub(1);
+        let mut length = (end - from) as usize;
+        reserve(buffer, length);
+        read_at(&handle, entry, path, &mut buffer[..length], from)?;
+        let pos = match (start, memchr::memchr(b'\n', &buffer[..length])) {
+            (0, _) => 0,
+            (_, Some(newline)) => newline + 1,
+            (_, None) => length,
+        };
+        let mut too_long = None;
+        if pos < length && buffer[length - 1] != b'\n' && end < entry.size {
+            let record = pos.max(memchr::memrchr(b'\n', &buffer[..length]).map_or(0, |newline| newline + 1));
+            let finish = finish_line(&handle, entry, path, buffer, (length, end), record, max_record)?;
+            length = finish;
+            if length - record > max_record {
+                too_long = Some(TooLong { start: record, length: length - record });
+                length = record;
+            }
+        }
+        let line = (start == 0).then_some(1);
+        let mut input = Input { file, bytes: Bytes::Loaded, base: from, line, pos, end: length, last: true };
+        input.skip_mark(buffer);
+        Ok((input, too_long))
+    }
+
+    /// A whole file from its front, uncompressed on the way.
+    ///
+    /// # Errors
+    /// Those of [`open_unchanged`], and of the decoder's beginning.
+    pub fn stream(
+        file: usize,
+        entry: &FileEntry,
+        path: &Path,
+        compression: Compression,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Self> {
+        let handle = open_unchanged(entry, path)?;
+        let bytes = match entry.size {
+            // No member at all is no damaged one.
+            0 => Bytes::Loaded,
+            size => {
+                let plain = Box::new(BufReader::with_capacity(256 << 10, handle.take(size)));
+                let reader = compression.reader(plain);
+                Bytes::Stream(reader.map_err(|e| reading(path, &e))?)
+            }
+        };
+        reserve(buffer, PIECE);
+        let last = matches!(bytes, Bytes::Loaded);
+        let mut input = Input { file, bytes, base: 0, line: Some(1), pos: 0, end: 0, last };
+        input.fill(buffer, path, usize::MAX)?;
+        input.skip_mark(buffer);
+        Ok(input)
+    }
+
+    /// A byte order mark at the front of a file is no part of its first record.
+    fn skip_mark(&mut self, buffer: &[u8]) {
+        if self.base == 0 && self.pos == 0 && buffer[..self.end].starts_with(b"\xEF\xBB\xBF") {
+            self.pos = 3;
+        }
+    }
+
+    /// What is left, ready for a decoder.
+    pub fn rest<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
+        &buffer[self.pos..self.end]
+    }
+
+    /// Brings more bytes behind what is left. Where nothing of a full buffer could be used, it grows, unless the
+    /// record in it is longer than `max_record`: that is answered.
+    ///
+    /// # Errors
+    /// Io, naming the file: reading or decompressing failed.
+    pub fn fill(&mut self, buffer: &mut Vec<u8>, path: &Path, max_record: usize) -> Result<bool> {
+        let Bytes::Stream(reader) = &mut self.bytes else { return Ok(true) };
+        if let Some(line) = &mut self.line {
+            *line += memchr::memchr_iter(b'\n', &buffer[..self.pos]).count() as u64;
+        }
+        buffer.copy_within(self.pos..self.end, 0);
+        self.base += self.pos as u64;
+        self.end -= self.pos;
+        self.pos = 0;
+        if self.end > max_record {
+            return Ok(false);
+        }
+        if self.end == buffer.len() {
+            buffer.resize((2 * self.end).min(max_record.saturating_add(1)), 0);
+        }
+        while self.end < buffer.len() {
+            match reader.read(&mut buffer[self.end..]) {
+                Ok(0) => {
+                    self.last = true;
+                    break;
+                }
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(reading(path, &error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Passes the rest of the line here, without keeping it; answers how long it was.
+    ///
+    /// # Errors
+    /// Those of [`Input::fill`].
+    pub fn skip_line(&mut self, buffer: &mut Vec<u8>, path: &Path) -> Result<usize> {
+        let mut length = 0;
+        loop {
+            if let Some(newline) = memchr::memchr(b'\n', self.rest(buffer)) {
+                self.pos += newline + 1;
+                return Ok(length + newline);
+            }
+            length += self.end - self.pos;
+            self.pos = self.end;
+            if self.last {
+                return Ok(length);
+            }
+            self.fill(buffer, path, usize::MAX)?;
+        }
+    }
+}
+
+/// Room for `length` bytes; what is there is kept, so that it is made zero only once.
+fn reserve(buffer: &mut Vec<u8>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    // A long record's buffer isn't kept for ever.
+    if buffer.len() > 4 * PIECE && length <= PIECE {
+        buffer.truncate(PIECE);
+        buffer.shrink_to_fit();
+    }
+}
+
+/// Reads on behind `end` until the line there ends, or its record is longer than `max_record`. Answers how much of
+/// the buffer is filled.
+fn finish_line(
+    handle: &File,
+    entry: &FileEntry,
+    path: &Path,
+    buffer: &mut Vec<u8>,
+    (mut length, mut end): (usize, u64),
+    record: usize,
+    max_record: usize,
+) -> Result<usize> {
+    while end < entry.size && length - record <= max_record {
+        let more = (TAIL.max(length - record) as u64).min(entry.size - end) as usize;
+        reserve(buffer, length + more);
+        read_at(handle, entry, path, &mut buffer[length..length + more], end)?;
+        if let Some(newline) = memchr::memchr(b'\n', &buffer[length..length + more]) {
+            return Ok(length + newline + 1);
+        }
+        length += more;
+        end += more as u64;
+    }
+    Ok(length)
+}
+
+fn read_at(handle: &File, entry: &FileEntry, path: &Path, into: &mut [u8], from: u64) -> Result<()> {
+    handle.read_exact_at(into, from).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => changed(entry, path, handle.metadata().map_or(0, |found| found.len())),
+        _ => Error::io(format!("read {}", path.display()), &error),
+    })
+}
+
+fn reading(path: &Path, error: &io::Error) -> Error {
+    Error::io(format!("read {}", path.display()), error)
+}
+
+/// The line that byte `to` of a plain file is on, counted from a byte whose line is known.
+///
+/// # Errors
+/// Io.
+pub fn count_lines(path: &Path, (mut from, mut line): (u64, u64), to: u64) -> Result<u64> {
+    let file = File::open(path).map_err(|e| reading(path, &e))?;
+    let mut buffer = vec![0; PIECE];
+    while from < to {
+        let length = (to - from).min(PIECE as u64) as usize;
+        file.read_exact_at(&mut buffer[..length], from).map_err(|e| reading(path, &e))?;
+        line += memchr::memchr_iter(b'\n', &buffer[..length]).count() as u64;
+        from += length as u64;
+    }
+    Ok(line)
+}

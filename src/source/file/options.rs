@@ -1,0 +1,197 @@
+//! The options of a file source.
+
+use crate::error::{Error, Result};
+use crate::format::{Compression, CsvOptions, Format, OnError};
+use crate::options::{OptionKind, OptionSpec, Options, parse_interval};
+
+/// The options of connector `file` as a source.
+pub const OPTIONS: &[OptionSpec] = &[
+    spec(
+        "path",
+        OptionKind::Text,
+        "a directory (with all below it), a glob (* ? [a-z] {a,b} **), a file, or a file: URL",
+    ),
+    spec("format", OptionKind::OneOf(Format::NAMES), "how the files are written"),
+    spec("max_files_per_trigger", OptionKind::Positive, "a batch takes so many new files at the most"),
+    spec(
+        "max_bytes_per_trigger",
+        OptionKind::Bytes,
+        "a batch takes new files up to this size, one at least; not together with max_files_per_trigger",
+    ),
+    spec("latest_first", OptionKind::Bool, "take the newest files first (false)"),
+    spec(
+        "max_file_age",
+        OptionKind::Interval,
+        "pass over new files older than the newest one seen by more than this (no limit)",
+    ),
+    spec(
+        "on_error",
+        OptionKind::OneOf(&["fail", "skip", "null"]),
+        "what becomes of a bad record: fail (the default), skip, null",
+    ),
+    spec("dead_letter", OptionKind::Text, "a sink for bad records"),
+    spec("header", OptionKind::Bool, "csv: the first record of each file names its fields (false)"),
+    spec("delimiter", OptionKind::Char, "csv: between two fields (a comma)"),
+    spec("null_value", OptionKind::Text, "csv: the unquoted text that stands for NULL (the empty one)"),
+    spec(
+        "compression",
+        OptionKind::OneOf(Compression::NAMES),
+        "how files are compressed: auto (by suffix .gz, .zst), none, gzip, zstd",
+    ),
+    spec("max_record_bytes", OptionKind::Bytes, "a longer record is bad (64 MiB; 4 MiB to 1 GiB)"),
+];
+
+const fn spec(name: &'static str, kind: OptionKind, help: &'static str) -> OptionSpec {
+    OptionSpec { name, kind, help }
+}
+
+/// How much of what is new one batch takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// The options set no limit.
+    Unset,
+    Files(u64),
+    Bytes(u64),
+}
+
+/// The options, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOptions {
+    pub path: String,
+    pub format: Format,
+    pub rate: Rate,
+    pub latest_first: bool,
+    /// Nanoseconds.
+    pub max_file_age: Option<i64>,
+    pub on_error: OnError,
+    pub csv: CsvOptions,
+    /// `None`: by the suffix of each file.
+    pub compression: Option<Compression>,
+    pub max_record_bytes: usize,
+}
+
+impl FileOptions {
+    /// Reads a WITH list that holds everything but `connector`.
+    ///
+    /// # Errors
+    /// InvalidInput at the option's place; Unsupported for what isn't built yet.
+    pub fn parse(options: &Options) -> Result<Self> {
+        options.check("connector 'file'", OPTIONS)?;
+        let missing =
+            |name, example| Error::invalid(format!("connector 'file' wants option {name}, as in {name} = '{example}'"));
+        let path = options.text("path").ok_or_else(|| missing("path", "data/in"))?.to_string();
+        let format = options.text("format").and_then(Format::parse).ok_or_else(|| missing("format", "json"))?;
+        if let Some(entry) = options.get("dead_letter") {
+            return Err(Error::not_yet("option dead_letter")
+                .at(Some(entry.span))
+                .help("use on_error = 'skip' and SELECT * FROM bad_records('query')"));
+        }
+        only_for(options, format, Format::Csv, &["header", "delimiter", "null_value"])?;
+        let defaults = CsvOptions::default();
+        let parsed = FileOptions {
+            path,
+            format,
+            rate: rate(options)?,
+            latest_first: options.bool("latest_first")?.unwrap_or(false),
+            max_file_age: options
+                .parse("max_file_age", "an interval such as '7 days'", parse_interval)?
+                .map(|micros| micros.saturating_mul(1_000)),
+            on_error: on_error(options),
+            csv: CsvOptions {
+                header: options.bool("header")?.unwrap_or(defaults.header),
+                delimiter: delimiter(options)?.unwrap_or(defaults.delimiter),
+                null_value: options.text("null_value").map(str::to_string),
+            },
+            compression: options.text("compression").and_then(Compression::parse),
+            max_record_bytes: max_record_bytes(options)?,
+        };
+        parsed.check_parquet(options)?;
+        Ok(parsed)
+    }
+
+    fn check_parquet(&self, options: &Options) -> Result<()> {
+        if self.format != Format::Parquet {
+            return Ok(());
+        }
+        for name in ["on_error", "compression", "max_record_bytes"] {
+            if let Some(entry) = options.get(name) {
+                let harmless = matches!(options.text(name), Some("fail" | "auto" | "none"));
+                if !harmless {
+                    return Err(Error::invalid_at(
+                        entry.span,
+                        format!("option {name} has no meaning for format parquet"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How a file of that name is compressed.
+    pub fn compression_of(&self, name: &str) -> Compression {
+        self.compression.unwrap_or_else(|| Compression::of_name(name))
+    }
+}
+
+/// What `on_error` says.
+pub fn on_error(options: &Options) -> OnError {
+    match options.text("on_error").map(str::to_ascii_lowercase).as_deref() {
+        Some("skip") => OnError::Skip,
+        Some("null") => OnError::Null,
+        _ => OnError::Fail,
+    }
+}
+
+/// What `delimiter` says.
+///
+/// # Errors
+/// InvalidInput: a character that CSV needs for itself.
+pub fn delimiter(options: &Options) -> Result<Option<u8>> {
+    let delimiter = options.char("delimiter")?;
+    match (delimiter, options.get("delimiter")) {
+        (Some(b'"' | b'\n' | b'\r'), Some(entry)) => {
+            Err(Error::invalid_at(entry.span, "option delimiter can't be a quote or a line end"))
+        }
+        (delimiter, _) => Ok(delimiter),
+    }
+}
+
+/// Refuses options of one format with another.
+///
+/// # Errors
+/// InvalidInput at the option's place.
+pub fn only_for(options: &Options, format: Format, wanted: Format, names: &[&str]) -> Result<()> {
+    match names.iter().find_map(|name| options.get(name)) {
+        Some(entry) if format != wanted => Err(Error::invalid_at(
+            entry.span,
+            format!("option {} is for format {}, not {}", entry.name, wanted.name(), format.name()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn rate(options: &Options) -> Result<Rate> {
+    match (options.count("max_files_per_trigger")?, options.bytes("max_bytes_per_trigger")?) {
+        (None, None) => Ok(Rate::Unset),
+        (Some(files), None) => Ok(Rate::Files(files)),
+        (None, Some(bytes)) => Ok(Rate::Bytes(bytes)),
+        (Some(_), Some(_)) => {
+            let error = Error::invalid("max_files_per_trigger and max_bytes_per_trigger exclude each other");
+            Err(error.at(options.get("max_bytes_per_trigger").map(|entry| entry.span)))
+        }
+    }
+}
+
+/// What `max_record_bytes` says. Below 4 MiB it would cut into the blocks that files are read in.
+///
+/// # Errors
+/// InvalidInput at the option's place.
+pub fn max_record_bytes(options: &Options) -> Result<usize> {
+    let (Some(bytes), Some(entry)) = (options.bytes("max_record_bytes")?, options.get("max_record_bytes")) else {
+        return Ok(64 << 20);
+    };
+    match usize::try_from(bytes) {
+        Ok(bytes) if (4 << 20..=1 << 30).contains(&bytes) => Ok(bytes),
+        _ => Err(Error::invalid_at(entry.span, "option max_record_bytes is between 4 MiB and 1 GiB")),
+    }
+}

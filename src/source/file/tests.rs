@@ -1,0 +1,583 @@
+//! Whole reads: files in a directory, rows out.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, TimeUnit};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{col, lit};
+use futures::StreamExt;
+
+use super::discovery::tests::{options, write};
+use super::*;
+
+/// A directory and the WITH list of a stream over it.
+struct Stream {
+    dir: tempfile::TempDir,
+    fields: Option<Vec<Field>>,
+    metadata: Vec<MetadataColumn>,
+    options: Vec<(String, String)>,
+}
+
+fn stream(format: &str, fields: &[(&str, DataType)]) -> Stream {
+    let fields = fields.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), true)).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let options = vec![("path".into(), dir.path().display().to_string()), ("format".into(), format.into())];
+    Stream { dir, fields: Some(fields), metadata: vec![], options }
+}
+
+fn json_ab() -> Stream {
+    stream("json", &[("a", DataType::Int64), ("b", DataType::Utf8View)])
+}
+
+/// What a read gave: rows as text, how the batches and streams were, the records passed over, and how it ended.
+#[derive(Debug, Default)]
+struct Got {
+    rows: Vec<String>,
+    batches: Vec<usize>,
+    streams: usize,
+    bad: Vec<String>,
+    bad_count: u64,
+    error: Option<Error>,
+}
+
+impl Stream {
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.options.retain(|(known, _)| known != name);
+        self.options.push((name.into(), value.into()));
+        self
+    }
+
+    fn meta(mut self, name: &str, key: &str, data_type: DataType) -> Self {
+        self.metadata.push(MetadataColumn { name: name.into(), key: key.into(), data_type });
+        self
+    }
+
+    fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        write(self.dir.path(), name, content.as_ref(), 1_000);
+        self
+    }
+
+    fn try_open(&self) -> Result<FileSource> {
+        let list: Vec<_> = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        open(FileSourceArgs {
+            name: "s",
+            fields: self.fields.clone().map(|fields| Arc::new(Schema::new(fields)) as SchemaRef),
+            metadata: self.metadata.clone(),
+            options: &options(&list),
+            log: SourceLog::in_memory(),
+            manifest: None,
+        })
+    }
+
+    fn open_error(&self) -> String {
+        self.try_open().err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    fn read(&self) -> Got {
+        self.read_with(1, None, vec![])
+    }
+
+    fn read_with(
+        &self,
+        partitions: usize,
+        columns: Option<Vec<usize>>,
+        filters: Vec<datafusion::logical_expr::Expr>,
+    ) -> Got {
+        let mut source = self.try_open().unwrap();
+        let end = source.latest_offset(None, &ReadLimit { unlimited: true, ..ReadLimit::default() }).unwrap();
+        let Some(end) = end else { return Got::default() };
+        read_range(&source, OffsetRange { start: None, end }, partitions, columns, filters)
+    }
+}
+
+fn read_range(
+    source: &FileSource,
+    range: OffsetRange,
+    partitions: usize,
+    columns: Option<Vec<usize>>,
+    filters: Vec<datafusion::logical_expr::Expr>,
+) -> Got {
+    let columns = columns.unwrap_or_else(|| (0..source.schema().fields().len()).collect());
+    let wanted = Pushdown { columns, filters, partitions };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let read = match source.read(&range, &wanted) {
+        Ok(read) => read,
+        Err(error) => return Got { error: Some(error), ..Got::default() },
+    };
+    let mut got = Got { streams: read.streams.len(), ..Got::default() };
+    let outcomes = runtime.block_on(async {
+        let tasks: Vec<_> = read.streams.into_iter().map(|s| tokio::spawn(s.collect::<Vec<_>>())).collect();
+        let mut outcomes = Vec::new();
+        for task in tasks {
+            outcomes.extend(task.await.unwrap());
+        }
+        outcomes
+    });
+    for outcome in outcomes {
+        match outcome {
+            Ok(batch) => {
+                assert_eq!(batch.schema(), wanted.project(&source.schema()).unwrap());
+                got.batches.push(batch.num_rows());
+                got.rows.extend(show(&batch));
+            }
+            Err(DataFusionError::External(error)) => got.error = error.downcast_ref::<Error>().cloned(),
+            Err(other) => panic!("an error that is not ours: {other}"),
+        }
+    }
+    got.bad = read
+        .bad_records
+        .sample()
+        .iter()
+        .map(|bad| bad.to_string().replace(&source.place.shown().to_string(), "DIR"))
+        .collect();
+    got.bad_count = read.bad_records.count();
+    got
+}
+
+fn show(rows: &RecordBatch) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let columns: Vec<_> =
+        rows.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    let row = |at| columns.iter().map(|c| c.value(at).to_string()).collect::<Vec<_>>().join("|");
+    (0..rows.num_rows()).map(row).collect()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn testdata(name: &str) -> String {
+    format!("{}/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_byte_order_mark_crlf_and_a_missing_last_newline_are_no_matter() {
+    let mut got = json_ab().with("path", &testdata("bom-crlf-no-newline.json")).read();
+    assert_eq!(got.rows, ["1|one", "2|two", "3|three"]);
+    got = stream("csv", &[("a", DataType::Int64), ("b", DataType::Utf8View)])
+        .with("path", &testdata("bom-crlf-no-newline.csv"))
+        .with("header", "true")
+        .read();
+    assert_eq!(got.rows, ["1|one", "2|two, \"quoted\"\r\nover lines", "3|three"]);
+    assert!(got.error.is_none());
+}
+
+#[test]
+fn empty_files_and_lines_give_no_rows() {
+    let got =
+        json_ab().file("1", "").file("2", "\n\n \r\n").file("3.gz", "").file("4.gz", gzip(b"")).file("5", "{}").read();
+    assert_eq!((got.rows, got.error.is_none()), (vec!["NULL|NULL".to_string()], true));
+}
+
+#[test]
+fn missing_fields_are_null_and_extra_ones_are_ignored() {
+    let got = json_ab().file("f", "{\"a\":1,\"zzz\":[{}]}\n{\"b\":\"x\"}\n").read();
+    assert_eq!(got.rows, ["1|NULL", "NULL|x"]);
+}
+
+#[test]
+fn a_bad_record_fails_with_file_and_line() {
+    let bad = [
+        ("{\"a\":\"x\"}", "column a wants BIGINT and found the text \"x\": {\"a\":\"x\"}"),
+        (
+            "{\"a\":9223372036854775808}",
+            "column a is BIGINT and 9223372036854775808 is out of its range: {\"a\":9223372036854775808}",
+        ),
+        ("{\"a\":2,\"b\":", "is cut off: a record is one JSON object on one line: {\"a\":2,\"b\":"),
+    ];
+    for (line, reason) in bad {
+        let stream = json_ab().file("f.json", format!("{{\"a\":1}}\n\n{line}"));
+        let error = stream.read().error.map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, format!("bad record in stream s, {}/f.json:3: {reason}", stream.dir.path().display()));
+    }
+}
+
+#[test]
+fn not_null_is_kept() {
+    let mut stream = json_ab().file("f", "{\"a\":1}\n{\"b\":\"x\"}\n");
+    stream.fields = Some(vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8View, true)]);
+    let error = stream.read().error.map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.ends_with("f:2: column a is NOT NULL and is missing: {\"b\":\"x\"}"), "{error}");
+    assert!(stream.with("on_error", "null").open_error().contains("column a is NOT NULL"));
+}
+
+#[test]
+fn skip_counts_and_null_keeps_the_text() {
+    let text = "{\"a\":1}\n{\"a\":\"bad\"}\nnot json\n{\"a\":2}\n{\"a\":3";
+    let got = json_ab().file("f", text).with("on_error", "skip").read();
+    assert_eq!(got.rows, ["1|NULL", "2|NULL"]);
+    assert_eq!(got.bad_count, 3);
+    assert_eq!(
+        got.bad[0],
+        "bad record in stream s, DIR/f:2: column a wants BIGINT and found the text \"bad\": {\"a\":\"bad\"}"
+    );
+    assert!(got.bad[2].contains("DIR/f:5: is cut off"), "{}", got.bad[2]);
+    let nulls = json_ab().file("f", text).with("on_error", "null").meta("raw", "corrupt_record", DataType::Utf8);
+    let got = nulls.read();
+    assert_eq!(
+        got.rows,
+        ["1|NULL|NULL", "NULL|NULL|{\"a\":\"bad\"}", "NULL|NULL|not json", "2|NULL|NULL", "NULL|NULL|{\"a\":3"]
+    );
+    assert_eq!(got.bad_count, 3);
+}
+
+#[test]
+fn metadata_tells_where_a_record_stands() {
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let stream = stream("json", &[("a", DataType::Int64)])
+        .meta("p", "path", DataType::Utf8)
+        .meta("n", "name", DataType::Utf8View)
+        .meta("t", "mtime", micros)
+        .meta("s", "size", DataType::Int64)
+        .meta("l", "line", DataType::Int64)
+        .meta("o", "offset", DataType::UInt64)
+        .file("d/1.json", "\u{feff}{\"a\":1}\n\n{\"a\":2}\n")
+        .file("d/2.json.gz", gzip(b"{\"a\":3}\n{\"a\":4}\n"));
+    let dir = stream.dir.path().display().to_string();
+    let rows: Vec<String> = stream.read().rows.into_iter().map(|row| row.replace(&dir, "DIR")).collect();
+    let size = fs::metadata(stream.dir.path().join("d/2.json.gz")).unwrap().len();
+    let time = "1970-01-01T00:16:40";
+    let want = [
+        format!("1|DIR/d/1.json|1.json|{time}|20|1|3"),
+        format!("2|DIR/d/1.json|1.json|{time}|20|3|12"),
+        format!("3|DIR/d/2.json.gz|2.json.gz|{time}|{size}|1|0"),
+        format!("4|DIR/d/2.json.gz|2.json.gz|{time}|{size}|2|8"),
+    ];
+    assert_eq!(rows, want);
+    assert_eq!(stream.read_with(2, Some(vec![2, 0]), vec![]).rows.len(), 4);
+    let error = json_ab().meta("x", "lines", DataType::Int64).open_error();
+    assert_eq!(error, "connector 'file' has no metadata 'lines' (column x)");
+    assert!(json_ab().meta("x", "size", DataType::Date32).open_error().contains("metadata 'size' is BIGINT"));
+}
+
+#[test]
+fn compressed_files_are_read_whole_or_not_at_all() {
+    let lines: String = (0..5_000).map(|n| format!("{{\"a\":{n}}}\n")).collect();
+    let (front, back) = lines.split_at(lines.len() / 2);
+    let two_members = [gzip(front.as_bytes()), gzip(back.as_bytes())].concat();
+    assert_eq!(json_ab().file("f.gz", &two_members).read().rows.len(), 5_000);
+    assert_eq!(json_ab().file("f.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap()).read().rows.len(), 5_000);
+    assert_eq!(json_ab().file("f", &two_members).with("compression", "gzip").read().rows.len(), 5_000);
+    let cut = json_ab().file("f.gz", &two_members[..two_members.len() - 20]).read();
+    let error = cut.error.map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("/f.gz: "), "{error}");
+    let foreign = json_ab().file("f.gz", "{\"a\":1}\n").read().error.map(|e| e.to_string()).unwrap_or_default();
+    assert!(foreign.contains("/f.gz: "), "{foreign}");
+    assert_eq!(json_ab().file("f.gz", "{\"a\":1}\n").with("compression", "none").read().rows, ["1|NULL"]);
+    let bad = json_ab().file("f.gz", gzip(b"{\"a\":1}\nbad\n")).read().error.map(|e| e.to_string()).unwrap_or_default();
+    assert!(bad.contains("f.gz:2: "), "{bad}");
+}
+
+#[test]
+fn a_file_changed_or_gone_between_the_log_and_the_read_is_named() {
+    for (change, transient) in [("append", false), ("touch", false), ("shrink", false), ("remove", true)] {
+        let stream = json_ab().file("f", "{\"a\":1}\n{\"a\":2}\n");
+        let mut source = stream.try_open().unwrap();
+        let end = source.latest_offset(None, &ReadLimit::default()).unwrap().unwrap();
+        match change {
+            "append" => write(stream.dir.path(), "f", b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", 1_000),
+            "touch" => write(stream.dir.path(), "f", b"{\"a\":1}\n{\"a\":2}\n", 1_001),
+            "shrink" => write(stream.dir.path(), "f", b"{\"a\":1}\n", 1_000),
+            _ => fs::remove_file(stream.dir.path().join("f")).unwrap(),
+        }
+        let error = read_range(&source, OffsetRange { start: None, end }, 1, None, vec![]).error.unwrap();
+        assert_eq!(error.is_transient(), transient, "{change}: {error}");
+        assert!(error.to_string().contains("/f"), "{change}: {error}");
+    }
+}
+
+#[test]
+fn large_files_are_cut_between_streams_and_stay_in_order_in_one() {
+    let line = |n: u64| format!("{{\"a\":{n},\"b\":\"{}\"}}\n", "x".repeat((n % 97) as usize));
+    let text: String = (0..120_000).map(line).collect();
+    let stream = json_ab().file("1", &text).file("2", "{\"a\":-1}").file("3", "{\"a\":-2}\n");
+    let in_order = stream.read_with(1, Some(vec![0]), vec![]);
+    let want: Vec<String> = (0..120_000).map(|n| n.to_string()).chain(["-1".into(), "-2".into()]).collect();
+    assert!(in_order.rows == want);
+    assert!(in_order.batches.len() <= 16, "{:?}", in_order.batches);
+    let spread = stream.read_with(3, Some(vec![0]), vec![]);
+    assert_eq!(spread.streams, 3);
+    let sorted = |mut rows: Vec<String>| {
+        rows.sort();
+        rows
+    };
+    assert!(sorted(spread.rows) == sorted(want));
+    let counted = stream.read_with(2, Some(vec![]), vec![]);
+    assert_eq!(counted.batches.iter().sum::<usize>(), 120_002);
+}
+
+#[test]
+fn a_bad_record_deep_in_a_large_file_is_named_by_its_line() {
+    let mut text: String = (0..300_000).map(|n| format!("{{\"a\":{n}}}\n")).collect();
+    text.push_str("bad\n");
+    let stream = json_ab().file("f", text + "{\"a\":1}\n");
+    for partitions in [1, 2] {
+        let error = stream.read_with(partitions, None, vec![]).error.map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("/f:300001: "), "{error}");
+    }
+}
+
+#[test]
+fn small_files_are_put_together_into_batches() {
+    let mut stream = json_ab();
+    for n in 0..500 {
+        stream = stream.file(&format!("{n:04}"), format!("{{\"a\":{n}}}\n{{\"a\":{n}}}"));
+    }
+    let got = stream.read_with(1, Some(vec![0]), vec![]);
+    assert_eq!(got.batches, [1_000]);
+    assert_eq!(got.rows, (0..500).flat_map(|n| [n.to_string(), n.to_string()]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_record_longer_than_the_limit_is_bad_and_passed() {
+    let long = format!("{{\"a\":1,\"b\":\"{}\"}}", "x".repeat(9 << 20));
+    let text = format!("{{\"a\":0}}\n{long}\n{{\"a\":2}}\n");
+    let within = json_ab().file("f", &text).read_with(2, Some(vec![0]), vec![]);
+    assert_eq!((within.rows.len(), within.bad_count), (3, 0));
+    for (name, bytes) in [("f", text.clone().into_bytes()), ("f.gz", gzip(text.as_bytes()))] {
+        let limited = json_ab().file(name, bytes).with("max_record_bytes", "5 MiB").with("on_error", "skip");
+        for partitions in [1, 2] {
+            let got = limited.read_with(partitions, Some(vec![0]), vec![]);
+            assert_eq!(got.rows, ["0", "2"], "{name}");
+            assert_eq!(got.bad_count, 1);
+            assert!(
+                got.bad[0].contains(&format!("DIR/{name}:2: is longer than max_record_bytes (5242880): {{\"a\":1")),
+                "{}",
+                got.bad[0]
+            );
+            assert!(got.bad[0].len() < 1_000);
+        }
+    }
+    let csv = stream("csv", &[("a", DataType::Int64), ("b", DataType::Utf8View)])
+        .file("f", format!("0,x\n1,\"{}\n2,y\n", "x".repeat(9 << 20)))
+        .with("max_record_bytes", "5 MiB")
+        .with("on_error", "null");
+    assert_eq!(csv.read().rows, ["0|x", "NULL|NULL", "2|y"]);
+    assert!(json_ab().with("max_record_bytes", "1kb").open_error().contains("between 4 MiB and 1 GiB"));
+}
+
+#[test]
+fn many_columns_make_small_batches() {
+    let names: Vec<String> = (0..5_000).map(|n| format!("c{n}")).collect();
+    let fields: Vec<_> = names.iter().map(|name| (name.as_str(), DataType::Int64)).collect();
+    let record: Vec<String> = names.iter().enumerate().map(|(n, name)| format!("\"{name}\":{n}")).collect();
+    let text = format!("{{{}}}\n", record.join(",")).repeat(600);
+    let got = stream("json", &fields).file("f", text).read_with(1, Some(vec![4_999, 0]), vec![]);
+    assert_eq!(got.rows, vec!["4999|0"; 600]);
+    let stream = stream("json", &fields).file("f", format!("{{{}}}\n", record.join(",")).repeat(600));
+    assert!(stream.read().batches.iter().all(|rows| *rows <= 419));
+}
+
+#[test]
+fn csv_is_read_across_blocks() {
+    let rows = 150_000;
+    let text: String = (0..rows).map(|n| format!("{n},\"line one of {n}\nline \"\"two\"\"\"\n")).collect();
+    let stream = stream("csv", &[("a", DataType::Int64), ("b", DataType::Utf8View)]).file("f.csv", text);
+    let got = stream.read_with(2, None, vec![]);
+    assert_eq!(got.rows.len(), rows);
+    assert_eq!(got.rows[rows - 1], format!("{}|line one of {}\nline \"two\"", rows - 1, rows - 1));
+}
+
+#[test]
+fn names_with_special_characters_are_read() {
+    let mut stream = stream("text", &[("value", DataType::Utf8View)]);
+    for name in ["text text", "text[text", "text[123]text", "100%", "a%20b", "ünï"] {
+        stream = stream.file(name, name);
+    }
+    let mut rows = stream.read().rows;
+    rows.sort();
+    assert_eq!(rows, ["100%", "a%20b", "text text", "text[123]text", "text[text", "ünï"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_declaration_is_said_when_it_is_opened() {
+    assert!(json_ab().with("path", "does-not-exist").open_error().contains("does-not-exist"));
+    assert_eq!(json_ab().with("path", "s3://b/p").open_error(), "not supported yet: reading from s3://");
+    assert_eq!(json_ab().with("dead_letter", "sink").open_error(), "not supported yet: option dead_letter");
+    assert!(json_ab().with("format", "xml").open_error().contains("one of json, csv, parquet, text"));
+    assert_eq!(json_ab().with("header", "true").open_error(), "option header is for format csv, not json");
+    let both = json_ab().with("max_files_per_trigger", "1").with("max_bytes_per_trigger", "1mb").open_error();
+    assert!(both.contains("exclude each other"), "{both}");
+    assert!(json_ab().with("max_file_per_trigger", "1").open_error().contains("unknown option"));
+    assert!(stream("text", &[("a", DataType::Int64)]).open_error().contains("one column of type TEXT"));
+    let parquet = stream("parquet", &[("a", DataType::Int64)]);
+    assert!(parquet.with("on_error", "skip").open_error().contains("no meaning for format parquet"));
+}
+
+#[test]
+fn columns_are_inferred_from_what_is_there() {
+    let mut json = json_ab()
+        .file("1", "{\"a\":1,\"at\":\"2024-01-01T00:00:00Z\"}\n")
+        .file("2.gz", gzip(b"{\"a\":1.5,\"l\":[\"x\"]}"));
+    json.fields = None;
+    let source = json.try_open().unwrap();
+    let names: Vec<_> = source
+        .schema()
+        .fields()
+        .iter()
+        .map(|f| format!("{} {}", f.name(), crate::format::type_name(f.data_type())))
+        .collect();
+    assert_eq!(names, ["a DOUBLE", "at TIMESTAMP", "l TEXT[]"]);
+    assert_eq!(json.read().rows, ["1.0|2024-01-01T00:00:00|NULL", "1.5|NULL|[x]"]);
+    let mut empty = json_ab().file("1", "\n");
+    empty.fields = None;
+    assert!(empty.open_error().contains("cannot infer the columns: there is no record at"));
+    let mut bad = json_ab().file("1", "{\"a\":1}\n\n{\"a\":\"x\"}\n");
+    bad.fields = None;
+    assert!(
+        bad.open_error().ends_with("1:3: holds text in a, where an earlier record holds a number: {\"a\":\"x\"}"),
+        "{}",
+        bad.open_error()
+    );
+    let mut parquet = stream("parquet", &[]);
+    parquet.fields = None;
+    assert!(parquet.open_error().contains("there is no file at"));
+}
+
+fn write_parquet(dir: &Path, name: &str, columns: Vec<(&str, arrow::array::ArrayRef)>, seconds: u64) {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let props = parquet_props();
+    let mut bytes = Vec::new();
+    let mut writer = ::parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), Some(props)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    write(dir, name, &bytes, seconds);
+}
+
+fn parquet_props() -> ::parquet::file::properties::WriterProperties {
+    ::parquet::file::properties::WriterProperties::builder().set_max_row_group_row_count(Some(1_000)).build()
+}
+
+fn ints(range: std::ops::Range<i64>) -> arrow::array::ArrayRef {
+    Arc::new(Int64Array::from_iter_values(range))
+}
+
+#[test]
+fn parquet_is_read_by_name_in_order_or_in_parts() {
+    let stream = stream("parquet", &[("a", DataType::Int64), ("b", DataType::Utf8View)])
+        .meta("n", "name", DataType::Utf8)
+        .meta("s", "size", DataType::Int64);
+    let text = |n: usize| Arc::new(StringArray::from(vec!["x"; n])) as arrow::array::ArrayRef;
+    write_parquet(
+        stream.dir.path(),
+        "odd [1]%20.parquet",
+        vec![("b", text(3)), ("extra", text(3)), ("a", ints(0..3))],
+        1,
+    );
+    write_parquet(stream.dir.path(), "late.parquet", vec![("a", ints(3..5))], 2);
+    let got = stream.read_with(1, Some(vec![2, 1, 0]), vec![]);
+    let (first, second) = ("odd [1]%20.parquet", "late.parquet");
+    let want =
+        [0, 1, 2].map(|n| format!("{first}|x|{n}")).into_iter().chain([3, 4].map(|n| format!("{second}|NULL|{n}")));
+    assert_eq!(got.rows, want.collect::<Vec<_>>());
+    write_parquet(stream.dir.path(), "big.parquet", vec![("a", ints(5..400_005)), ("b", text(400_000))], 3);
+    let spread = stream.read_with(2, Some(vec![0]), vec![]);
+    assert_eq!((spread.streams, spread.rows.len()), (2, 400_005));
+    assert!(stream.read_with(1, Some(vec![0]), vec![]).rows == (0..400_005).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert_eq!(stream.read_with(1, Some(vec![]), vec![]).batches.iter().sum::<usize>(), 400_005);
+    let filtered = stream.read_with(1, Some(vec![0]), vec![col("s.a").gt(lit(399_000i64))]);
+    assert!(filtered.rows.len() < 3_000, "row groups are passed over: {}", filtered.rows.len());
+    assert_eq!(filtered.rows.last().map(String::as_str), Some("400004"));
+    assert!(stream.meta("l", "line", DataType::Int64).open_error().contains("a parquet file has no metadata 'line'"));
+}
+
+#[test]
+fn a_damaged_parquet_file_is_named() {
+    let fresh = || {
+        let stream = stream("parquet", &[("a", DataType::Int64)]);
+        write_parquet(stream.dir.path(), "good", vec![("a", ints(0..10))], 1);
+        write_parquet(stream.dir.path(), "hurt", vec![("a", ints(0..5_000))], 2);
+        stream
+    };
+    let hurt = |stream: &Stream, change: &dyn Fn(&mut Vec<u8>)| {
+        let path = stream.dir.path().join("hurt");
+        let mut bytes = fs::read(&path).unwrap();
+        change(&mut bytes);
+        write(stream.dir.path(), "hurt", &bytes, 2);
+    };
+    let changes: [&dyn Fn(&mut Vec<u8>); 4] = [
+        &|bytes| bytes.truncate(bytes.len() - 30),
+        &|bytes| bytes.clear(),
+        &|bytes| bytes[4..400].fill(0xFF),
+        &|bytes| *bytes = b"{\"a\":1}\n".to_vec(),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let stream = fresh();
+        hurt(&stream, change);
+        for partitions in [1, 2] {
+            let got = stream.read_with(partitions, None, vec![]);
+            let error = got.error.map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.contains("/hurt: "), "{at}: {error}: {} rows", got.rows.len());
+        }
+    }
+    let mut inferred = fresh();
+    hurt(&inferred, changes[0]);
+    fs::remove_file(inferred.dir.path().join("good")).unwrap();
+    inferred.fields = None;
+    assert!(inferred.open_error().contains("/hurt: the file is damaged"), "{}", inferred.open_error());
+}
+
+#[test]
+fn parquet_values_are_never_changed_to_fit() {
+    let floats: arrow::array::ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![1.5]));
+    let cases = [
+        (floats, DataType::Int64, Some("column a is DOUBLE in the file, and BIGINT in the stream")),
+        (Arc::new(StringArray::from(vec!["7"])) as _, DataType::Int64, Some("column a is TEXT in the file")),
+        (ints(300..301), DataType::Int8, Some("300")),
+        (ints(7..8), DataType::Int32, None),
+        (Arc::new(StringArray::from(vec!["x"])) as _, DataType::Utf8View, None),
+    ];
+    for (values, declared, wrong) in cases {
+        let stream = stream("parquet", &[("a", declared)]);
+        write_parquet(stream.dir.path(), "f", vec![("a", values)], 1);
+        let got = stream.read();
+        match (wrong, got.error) {
+            (Some(part), Some(error)) => assert!(error.to_string().contains(part), "{error}"),
+            (None, None) => assert_eq!(got.rows.len(), 1),
+            (wrong, error) => panic!("wanted {wrong:?}, found {error:?}"),
+        }
+    }
+}
+
+#[test]
+fn parquet_keeps_not_null() {
+    let mut stream = stream("parquet", &[]);
+    stream.fields = Some(vec![Field::new("a", DataType::Int64, false)]);
+    write_parquet(stream.dir.path(), "1", vec![("a", ints(0..3))], 1);
+    assert_eq!(stream.read().rows, ["0", "1", "2"]);
+    let holey: arrow::array::ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    write_parquet(stream.dir.path(), "2", vec![("a", holey)], 2);
+    let error = stream.read().error.map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.ends_with("/2: column a is NOT NULL and found null: row 2 of the file"), "{error}");
+}
+
+#[test]
+fn parquet_columns_are_those_of_the_footer() {
+    let mut stream = stream("parquet", &[]);
+    write_parquet(stream.dir.path(), "1", vec![("a", ints(0..1)), ("b", Arc::new(StringArray::from(vec!["x"])))], 1);
+    stream.fields = None;
+    let source = stream.try_open().unwrap();
+    let types: Vec<_> = source.schema().fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
+    assert_eq!(types, [("a".to_string(), DataType::Int64), ("b".to_string(), DataType::Utf8View)]);
+    assert_eq!(stream.read().rows, ["0|x"]);
+}
+
+#[test]
+fn the_size_of_a_range_is_that_of_its_files() {
+    let stream = json_ab().file("1", "{\"a\":1}\n").file("2", "{\"a\":22}\n");
+    let mut source = stream.try_open().unwrap();
+    let end = source.latest_offset(None, &ReadLimit::default()).unwrap().unwrap();
+    let size = source.size(&OffsetRange { start: None, end: end.clone() });
+    assert_eq!(size, RangeSize { rows: None, bytes: Some(17) });
+    assert_eq!(source.description(), format!("FileStreamSource[{}]", stream.dir.path().display()));
+    assert!(source.replayable() && !source.finished());
+    source.commit(&end).unwrap();
+    source.commit(&end).unwrap();
+}

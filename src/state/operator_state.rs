@@ -1,0 +1,237 @@
+//! All partitions of one operator's state, and the files they are kept in.
+//!
+//! The files know no partitions: rows go to a partition when they are loaded, so their number may change at a restart.
+//! Version N is what the state is after batch N. Snapshots are written by a thread of their own from frozen chunks; a
+//! batch never waits for one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+
+use super::file::{self, Kind, Owner};
+use super::schema::{StateSchema, read_schema, write_schema};
+use super::table::{Frozen, StateTable, select_rows};
+use super::versions;
+use crate::checkpoint::Store;
+use crate::delta::keys::{KeyCodec, Keys, split};
+use crate::error::{Error, Result};
+
+/// What a state is made of.
+#[derive(Clone)]
+pub struct Shape {
+    /// Keys, then values.
+    pub rows: SchemaRef,
+    /// The keys alone.
+    pub keys: SchemaRef,
+    pub codec: Arc<KeyCodec>,
+    /// As kept in the checkpoint, and compared at a restart.
+    pub stored: StateSchema,
+    pub partitions: usize,
+}
+
+/// An operator's state. See the module's documentation.
+pub struct OperatorState {
+    store: Arc<dyn Store>,
+    folder: String,
+    owner: Owner,
+    partitions: Arc<Vec<Mutex<StateTable>>>,
+    since_snapshot: Since,
+    snapshot: Option<JoinHandle<Result<u64>>>,
+}
+
+/// What was written since the last snapshot.
+#[derive(Debug, Default, Clone, Copy)]
+struct Since {
+    deltas: u64,
+    delta_bytes: u64,
+    snapshot_bytes: u64,
+}
+
+impl Since {
+    /// A snapshot is due when reading the deltas costs about as much as reading it would.
+    fn due(&self) -> bool {
+        self.delta_bytes >= self.snapshot_bytes.max(4 << 20)
+            || (self.deltas >= 50 && self.delta_bytes * 8 >= self.snapshot_bytes)
+            || self.deltas >= 1_000
+    }
+}
+
+impl OperatorState {
+    /// Opens the state of operator `name` as it was after batch `version`; `None`: empty. `times` gives keys their times,
+    /// where the operator forgets by time.
+    ///
+    /// # Errors
+    /// InvalidInput: the checkpoint's state has another schema (old and new are listed). Corrupt, by path. Io.
+    pub fn open(
+        store: Arc<dyn Store>,
+        shape: &Shape,
+        version: Option<u64>,
+        times: &dyn Fn(&[ArrayRef]) -> Result<Option<Vec<i64>>>,
+    ) -> Result<Self> {
+        let folder = format!("state/{}", shape.stored.operator);
+        match read_schema(store.as_ref(), &folder)? {
+            Some(stored) if stored != shape.stored => return Err(changed(&stored, &shape.stored)),
+            Some(_) => {}
+            None => write_schema(store.as_ref(), &folder, &shape.stored)?,
+        }
+        versions::discard_above(store.as_ref(), &folder, version)?;
+        let owner = Owner { operator: shape.stored.operator.clone(), schema: shape.stored.fingerprint()? };
+        let table = || Mutex::new(StateTable::new(shape.rows.clone(), shape.keys.fields().len(), shape.codec.clone()));
+        let partitions = Arc::new((0..shape.partitions.max(1)).map(|_| table()).collect::<Vec<_>>());
+        let mut state =
+            OperatorState { store, folder, owner, partitions, since_snapshot: Since::default(), snapshot: None };
+        if let Some(version) = version {
+            state.load(shape, version)?;
+            for partition in state.partitions.iter() {
+                let mut table = lock(partition);
+                let mut has_times = true;
+                table.set_times(|keys| {
+                    let times = times(keys)?;
+                    has_times = times.is_some();
+                    Ok(times.unwrap_or_default())
+                })?;
+            }
+        }
+        Ok(state)
+    }
+
+    fn load(&mut self, shape: &Shape, version: u64) -> Result<()> {
+        let recovery = versions::recover(self.store.as_ref(), &self.folder, &self.owner, version)?;
+        if let Some(snapshot) = recovery.snapshot {
+            self.since_snapshot.snapshot_bytes = snapshot.index.upserts.bytes;
+            self.put(shape, snapshot.upserts, Vec::new())?;
+        }
+        for delta in recovery.deltas {
+            let contents = file::read(self.store.as_ref(), &self.folder, &self.owner, Kind::Delta, delta)?;
+            self.since_snapshot.deltas += 1;
+            self.since_snapshot.delta_bytes += contents.index.upserts.bytes + contents.index.deletes.bytes;
+            self.put(shape, contents.upserts, contents.deletes)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a file's rows in, every partition by a thread of its own.
+    fn put(&self, shape: &Shape, upserts: Vec<RecordBatch>, deletes: Vec<RecordBatch>) -> Result<()> {
+        let width = shape.keys.fields().len();
+        let keyed = |batches: Vec<RecordBatch>| -> Result<Vec<(RecordBatch, Keys, Vec<Vec<u32>>)>> {
+            let one = |batch: RecordBatch| {
+                let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
+                let parts = split(&keys, self.partitions.len());
+                Ok((batch, keys, parts))
+            };
+            batches.into_iter().map(one).collect()
+        };
+        let (upserts, deletes) = (keyed(upserts)?, keyed(deletes)?);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = self
+                .partitions
+                .iter()
+                .enumerate()
+                .map(|(n, partition)| {
+                    let (upserts, deletes) = (&upserts, &deletes);
+                    scope.spawn(move || -> Result<()> {
+                        let mut table = lock(partition);
+                        for (batch, keys, parts) in upserts {
+                            let rows = select_rows(batch, parts[n].clone())?;
+                            table.load(rows, keys, &parts[n]);
+                        }
+                        for (_, keys, parts) in deletes {
+                            table.unload(keys, &parts[n]);
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            for worker in workers {
+                worker.join().map_err(|_| Error::internal("a thread that loaded state died"))??;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes rows and takes keys out, as a file's are: for a state whose owner keeps its own memory.
+    pub fn apply(&self, shape: &Shape, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<()> {
+        self.put(shape, upserts.to_vec(), deletes.to_vec())
+    }
+
+    /// The partitions, to be worked on.
+    pub fn partitions(&self) -> &[Mutex<StateTable>] {
+        &self.partitions
+    }
+
+    /// The partitions, for threads that outlive a borrow.
+    pub fn tables(&self) -> Arc<Vec<Mutex<StateTable>>> {
+        self.partitions.clone()
+    }
+
+    /// Keys there are.
+    pub fn rows(&self) -> u64 {
+        self.partitions.iter().map(|p| lock(p).len() as u64).sum()
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory(&self) -> u64 {
+        self.partitions.iter().map(|p| lock(p).memory() as u64).sum()
+    }
+
+    /// Keeps what batch `version` changed. Answers the file's length.
+    pub fn commit(&mut self, version: u64, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<u64> {
+        let bytes = file::write_delta(self.store.as_ref(), &self.folder, &self.owner, version, upserts, deletes)?;
+        self.since_snapshot.deltas += 1;
+        self.since_snapshot.delta_bytes += bytes;
+        Ok(bytes)
+    }
+
+    /// Begins a snapshot of `version`, which was committed just now, if one is due and none is being written. Older files
+    /// that no version from `keep_from` on needs are removed behind it.
+    pub fn snapshot_if_due(&mut self, version: u64, keep_from: u64) {
+        if self.snapshot.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.finish_snapshot();
+        }
+        if self.snapshot.is_some() || !self.since_snapshot.due() {
+            return;
+        }
+        let frozen: Vec<Frozen> = self.partitions.iter().map(|p| lock(p).freeze()).collect();
+        let (store, folder, owner) = (self.store.clone(), self.folder.clone(), self.owner.clone());
+        self.since_snapshot.deltas = 0;
+        self.since_snapshot.delta_bytes = 0;
+        let write = move || {
+            let batches = frozen.into_iter().flat_map(Frozen::batches);
+            let bytes = file::write_snapshot(store.as_ref(), &folder, &owner, version, batches)?;
+            versions::purge(store.as_ref(), &folder, keep_from)?;
+            Ok(bytes)
+        };
+        self.snapshot = std::thread::Builder::new().name("levada-snapshot".into()).spawn(write).ok();
+    }
+
+    /// Waits for the snapshot that is being written, if one is. A failed one only lengthens the next recovery.
+    pub fn finish_snapshot(&mut self) {
+        match self.snapshot.take().map(JoinHandle::join) {
+            Some(Ok(Ok(bytes))) => self.since_snapshot.snapshot_bytes = bytes,
+            Some(Ok(Err(error))) => tracing::warn!(%error, "a snapshot of state could not be written"),
+            Some(Err(_)) => tracing::warn!("the thread that writes snapshots died"),
+            None => {}
+        }
+    }
+}
+
+impl Drop for OperatorState {
+    fn drop(&mut self) {
+        self.finish_snapshot();
+    }
+}
+
+/// The refusal of a restart under a changed query.
+fn changed(stored: &StateSchema, wanted: &StateSchema) -> Error {
+    let message = format!(
+        "the query has changed: operator {} would lose its state\n  in the checkpoint: {stored}\n  in the query:      {wanted}",
+        stored.operator
+    );
+    Error::invalid(message).help("start it with a new CHECKPOINT, or with the query it was made for")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
