@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
-use crate::sink::{SharedOutput, Sink, SinkContext};
 use crate::sink;
+use crate::sink::{SharedOutput, Sink, SinkContext};
 use crate::source::memory::{self, MemoryStream};
 use crate::source::{Source, file, nexmark, rate, rate_micro_batch, stdin};
 
@@ -67,7 +67,7 @@ impl SourceConnector {
     /// # Errors
     /// No such connector (with the closest), one that is a sink or not built yet, a wrong option.
     pub fn choose(options: &mut Options) -> Result<Self> {
-        let Some(entry) = take_connector(options)? else { return Ok(SourceConnector::Memory) };
+        let Some(entry) = take_connector(options)? else { return memory_without_options(options) };
         let name = text(&entry);
         let known = Self::ALL.iter().find(|c| c.name() == name);
         let Some(connector) = known.copied() else {
@@ -110,18 +110,22 @@ impl SourceConnector {
         })
     }
 
-    /// The schema of a stream without a column list: the connector's own, or inferred from the data there is.
+    /// The columns of a stream without a column list, where they are not the connector's own: inferred from the data.
     ///
     /// # Errors
     /// A connector that can't know, or a place without data.
     pub fn infer(self, name: &str, options: &Options) -> Result<SchemaRef> {
-        if let Some(own) = self.own_schema(options)? {
-            return Ok(own);
-        }
+        let no_data = |why: &str| {
+            Error::invalid(format!("stream {name} needs a column list: {why}"))
+                .help(format!("CREATE STREAM {name} (column type, …)"))
+        };
         match self {
             SourceConnector::File => file::infer(name, options, Some(manifest_of)),
-            _ => Err(Error::invalid(format!("stream {name} needs a column list"))
-                .help("CREATE STREAM name (column type, …): only data that can be read again can show its columns")),
+            SourceConnector::Memory => Err(no_data("a memory stream begins without rows")),
+            SourceConnector::Stdin => Err(no_data("standard input can be read only once")),
+            SourceConnector::Rate | SourceConnector::RateMicroBatch | SourceConnector::Nexmark => {
+                Err(Error::internal(format!("connector '{}' knows its columns", self.name())))
+            }
         }
     }
 
@@ -235,11 +239,23 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
         (SourceConnector::File, _) => {
             let (fields, metadata) = stream.source_columns();
             let manifest = Some(manifest_of as file::Manifest);
-            Box::new(file::open(file::FileSourceArgs { name: &stream.name, fields: Some(fields), metadata, options, log, manifest })?)
+            Box::new(file::open(file::FileSourceArgs {
+                name: &stream.name,
+                fields: Some(fields),
+                metadata,
+                options,
+                log,
+                manifest,
+            })?)
         }
         (SourceConnector::Stdin, _) => {
             let (fields, metadata) = stream.source_columns();
-            Box::new(stdin::open(stdin::StdinSourceArgs { name: &stream.name, fields: Some(fields), metadata, options })?)
+            Box::new(stdin::open(stdin::StdinSourceArgs {
+                name: &stream.name,
+                fields: Some(fields),
+                metadata,
+                options,
+            })?)
         }
     })
 }
@@ -281,6 +297,18 @@ pub fn open_console(context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>
 /// `INTO BLACKHOLE`
 pub fn open_blackhole(context: SinkContext) -> Result<Box<dyn Sink>> {
     Ok(Box::new(sink::blackhole::open(&Options::default(), &context)?))
+}
+
+/// A stream whose WITH list, if it has one, names no connector.
+fn memory_without_options(options: &Options) -> Result<SourceConnector> {
+    match options.entries.first() {
+        None => Ok(SourceConnector::Memory),
+        Some(first) => {
+            let names: Vec<_> = SourceConnector::ALL.iter().map(|c| c.name()).collect();
+            Err(Error::invalid_at(first.span, "the WITH list names no connector")
+                .help(format!("WITH (connector = '…', …), one of {}", names.join(", "))))
+        }
+    }
 }
 
 fn take_connector(options: &mut Options) -> Result<Option<OptionEntry>> {

@@ -22,30 +22,32 @@ pub struct Created {
     pub pinned: Option<String>,
 }
 
-/// Checks a CREATE STREAM and defines the stream. `sql` is the statement's own text; `state` plans computed columns.
+/// Checks a CREATE STREAM and defines the stream. `sql` is the statement's own text; `state` plans computed columns;
+/// generators follow `clock`.
 ///
 /// # Errors
 /// A wrong option, type, expression or watermark, at its place; a schema that can't be inferred.
 pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &SessionClock) -> Result<Created> {
     let name = &create.name;
+    let here = |e: Error| e.at(Some(name.span));
     let mut options = create.options.clone().unwrap_or_default();
-    let connector = SourceConnector::choose(&mut options).map_err(|e| e.at(Some(name.span)))?;
-    let inferred = match &create.columns {
-        Some(columns) if !columns.is_empty() => None,
-        _ => Some(inferred(&connector.infer(&name.value, &options).map_err(|e| e.at(Some(name.span)))?)?),
+    let connector = SourceConnector::choose(&mut options).map_err(here)?;
+    let generated = connector.own_schema(&options).map_err(here)?;
+    let declared = create.columns.as_deref().filter(|columns| !columns.is_empty());
+    let inferred = match (&generated, declared) {
+        (None, None) => Some(inferred(&connector.infer(&name.value, &options).map_err(here)?)?),
+        _ => None,
     };
-    let (source_schema, metadata) = match (&inferred, &create.columns) {
-        (None, Some(columns)) => source_columns(name, columns, connector)?,
-        (Some(schema), _) => (schema.clone(), Vec::new()),
-        (None, None) => return Err(Error::internal("a stream without columns")),
+    let (source_schema, metadata) = match (&generated, &inferred, declared) {
+        (Some(schema), _, _) | (None, Some(schema), _) => (schema.clone(), Vec::new()),
+        (None, None, declared) => source_columns(name, declared.unwrap_or_default(), connector)?,
     };
-    let source_schema = match connector.own_schema(&options)? {
-        Some(own) => agree(&own, &source_schema, connector).map_err(|e| e.at(Some(name.span)))?,
-        None => source_schema,
-    };
-    let columns = match (&inferred, &create.columns) {
-        (None, Some(columns)) => stream_columns(columns, &source_schema, state)?,
-        _ => source_schema.fields().iter().map(|f| given(f)).collect(),
+    if let (Some(schema), Some(columns)) = (&generated, declared) {
+        check_generated(columns, schema, connector)?;
+    }
+    let columns = match declared {
+        Some(columns) => stream_columns(columns, &source_schema, state)?,
+        None => source_schema.fields().iter().map(|f| given(f)).collect(),
     };
     let fields = columns.iter().map(|c| Field::new(&c.name, c.data_type.clone(), c.nullable));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -67,22 +69,6 @@ pub fn create(create: &CreateStream, sql: String, state: &SessionState, clock: &
         sql: pinned.clone().unwrap_or(sql),
     };
     Ok(Created { stream, pinned })
-}
-
-/// A connector that makes its own rows has its own columns: those declared must be among them.
-fn agree(own: &SchemaRef, declared: &SchemaRef, connector: SourceConnector) -> Result<SchemaRef> {
-    for field in declared.fields() {
-        let Ok(given) = own.field_with_name(field.name()) else {
-            let names: Vec<&str> = own.fields().iter().map(|f| f.name().as_str()).collect();
-            let message = format!("connector '{}' gives no column {}", connector.name(), field.name());
-            return Err(Error::invalid(message).help(format!("it gives {}; leave the column list out to take them all", names.join(", "))));
-        };
-        if given.data_type() != field.data_type() {
-            let message = format!("column {} of connector '{}' is {}, not {}", field.name(), connector.name(), given.data_type(), field.data_type());
-            return Err(Error::invalid(message).help("leave the column list out to take the connector's columns, or add a computed column"));
-        }
-    }
-    Ok(own.clone())
 }
 
 /// Inferred columns have the types that their CREATE text gives.
@@ -107,11 +93,8 @@ fn source_columns(
     connector: SourceConnector,
 ) -> Result<(SchemaRef, Vec<String>)> {
     let (mut fields, mut from_connector, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, column) in columns.iter().enumerate() {
-        if columns[..at].iter().any(|c| c.name == column.name) {
-            let message = format!("column {} is declared twice", column.name.value);
-            return Err(Error::invalid_at(column.name.span, message));
-        }
+    for column in columns {
+        refuse_twice(columns, column)?;
         let field = |sql_type| -> Result<Field> {
             let data_type = from_sql(sql_type).map_err(|e| e.at(Some(column.name.span)))?;
             Ok(Field::new(&column.name.value, data_type, !column.not_null))
@@ -133,6 +116,45 @@ fn source_columns(
     }
     fields.extend(from_connector);
     Ok((Arc::new(Schema::new(fields)), keys))
+}
+
+/// What is declared of a generator must be what it gives.
+fn check_generated(columns: &[ColumnDef], generated: &SchemaRef, connector: SourceConnector) -> Result<()> {
+    let names: Vec<&str> = generated.fields().iter().map(|f| f.name().as_str()).collect();
+    for column in columns {
+        let (written, span) = (column.name.value.as_str(), column.name.span);
+        refuse_twice(columns, column)?;
+        let sql_type = match (&column.kind, &column.data_type) {
+            (ColumnKind::Computed(_), _) => continue,
+            (ColumnKind::Metadata(key), _) => return check_metadata(column, key, connector),
+            (ColumnKind::Field, None) => return Err(Error::invalid_at(span, "a column needs a type")),
+            (ColumnKind::Field, Some(sql_type)) => sql_type,
+        };
+        let Some((_, field)) = generated.column_with_name(written) else {
+            let error = Error::invalid_at(span, format!("connector '{}' gives no column {written}", connector.name()));
+            return Err(match closest(written, names.iter().copied()) {
+                Some(name) => error.help(format!("did you mean \"{name}\"?  (it gives {})", names.join(", "))),
+                None => error.help(format!("it gives {}", names.join(", "))),
+            });
+        };
+        let (wanted, found) = (from_sql(sql_type).map_err(|e| e.at(Some(span)))?, canonical(field.data_type())?);
+        if wanted != found || (column.not_null && field.is_nullable()) {
+            let null = if field.is_nullable() { "" } else { " NOT NULL" };
+            let message = format!("connector '{}' gives {written} as {}{null}", connector.name(), to_sql(&found));
+            return Err(Error::invalid_at(span, message).help("a computed column can hold another type of it"));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_twice(columns: &[ColumnDef], column: &ColumnDef) -> Result<()> {
+    match columns.iter().filter(|c| c.name == column.name).nth(1) {
+        None => Ok(()),
+        Some(second) => {
+            let message = format!("column {} is declared twice", second.name.value);
+            Err(Error::invalid_at(second.name.span, message))
+        }
+    }
 }
 
 fn check_metadata(column: &ColumnDef, key: &str, connector: SourceConnector) -> Result<()> {

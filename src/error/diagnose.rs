@@ -188,6 +188,9 @@ fn plan(message: &str) -> Error {
     if let Some(table) = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found")) {
         return Error::invalid(format!("there is no stream, table or view \"{table}\""));
     }
+    if let Some(table) = message.strip_prefix("No table named '").and_then(|rest| rest.strip_suffix('\'')) {
+        return Error::invalid(format!("there is no stream, table or view \"{table}\""));
+    }
     match message.split_once("\nDid you mean ") {
         Some((what, name)) => Error::invalid(what.trim_end_matches('.')).help(format!("did you mean {name}")),
         None => Error::invalid(message),

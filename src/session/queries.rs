@@ -10,10 +10,12 @@ use arrow::datatypes::SchemaRef;
 
 use super::target::Uses;
 use super::{Answer, Session, lock};
+use crate::checkpoint::failpoint::Action;
 use crate::error::{Error, Result, closest};
 use crate::execution::{QueryHandle, QueryState, StopReceipt};
-use crate::checkpoint::failpoint::Action;
-use crate::parser::{CrashAction, AwaitUntil, ClockMove, Crash, Interval, Name, OutputMode, Step, StopHow, Trigger, Which};
+use crate::parser::{
+    AwaitUntil, ClockMove, Crash, CrashAction, Interval, Name, OutputMode, Step, StopHow, Trigger, Which,
+};
 
 /// A query that this session started. It keeps its name after its end, until DROP QUERY or a START of that name.
 pub(super) struct QueryEntry {

@@ -34,7 +34,9 @@ impl Session {
     fn show_failpoints(&self) -> Result<Answer> {
         let mut armed: Vec<(String, String)> = Vec::new();
         for (name, query) in lock(&self.queries).iter() {
-            armed.extend(query.handle.failpoints().armed().into_iter().map(|a| (a.point.to_string(), format!("{name}: {a}"))));
+            armed.extend(
+                query.handle.failpoints().armed().into_iter().map(|a| (a.point.to_string(), format!("{name}: {a}"))),
+            );
         }
         let at = |point: &str| {
             let here: Vec<&str> = armed.iter().filter(|(p, _)| p == point).map(|(_, a)| a.as_str()).collect();
