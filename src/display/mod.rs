@@ -1,1 +1,5 @@
-//! display
+//! What is shown: errors with their place in the SQL.
+
+mod error;
+
+pub use error::render_error;
