@@ -30,11 +30,8 @@ impl Run {
         if next.is_new {
             self.step(measured, "offsets", "walCommit", |run, _| run.checkpoint.log_offsets(n, entry))?;
         }
-        let info = BatchInfo {
-            timestamp: entry.timestamp,
-            late_watermark: next.late_watermark,
-            watermark: entry.watermark,
-        };
+        let info =
+            BatchInfo { timestamp: entry.timestamp, late_watermark: next.late_watermark, watermark: entry.watermark };
         self.plan.cell.begin(info);
         self.step(measured, "read", "getBatch", |run, _| run.fill_leaves(entry))?;
         let begin = self.with_sink(|sink| sink.begin(n))?;

@@ -2,28 +2,28 @@
 
 /// One micro-batch: the page that is the engine.
 mod micro_batch;
-/// The thread of a query: triggers, orders, the end.
-mod query_thread;
-/// START, and a restart from the logs.
-mod start;
-/// What one run owns, and the parts of a batch.
-mod run;
 /// What the next batch is.
 mod next_batch;
+/// What a batch did, as a document.
+mod progress;
+/// The thread of a query: triggers, orders, the end.
+mod query_thread;
+/// `INTO TABLE t`, kept with the state.
+mod result_state;
+/// What is kept of old batches.
+mod retention;
+/// What one run owns, and the parts of a batch.
+mod run;
+/// START, and a restart from the logs.
+mod start;
+/// Versions of static tables.
+mod statics;
+/// The handle of a query.
+mod streaming_query;
 /// When it may begin.
 mod trigger;
 /// The watermark of a query.
 mod watermark;
-/// Versions of static tables.
-mod statics;
-/// `INTO TABLE t`, kept with the state.
-mod result_state;
-/// What a batch did, as a document.
-mod progress;
-/// What is kept of old batches.
-mod retention;
-/// The handle of a query.
-mod streaming_query;
 
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
 

@@ -69,7 +69,12 @@ impl Run {
         let limit = ReadLimit { unlimited: true, ..ReadLimit::default() };
         let starts: Vec<Option<Offset>> = match &self.replay {
             None => self.ends.clone(),
-            Some((_, entry)) => self.plan.inputs.iter().map(|i| entry.sources.get(&i.name).and_then(|s| s.end.clone()).map(Offset)).collect(),
+            Some((_, entry)) => self
+                .plan
+                .inputs
+                .iter()
+                .map(|i| entry.sources.get(&i.name).and_then(|s| s.end.clone()).map(Offset))
+                .collect(),
         };
         self.sources
             .iter()
@@ -88,7 +93,11 @@ impl Run {
                 ends.push(self.ends[n].clone());
                 continue;
             }
-            let limit = ReadLimit { unlimited: asked.once, until: until.flatten(), max_bytes: Some(self.settings.max_batch_bytes) };
+            let limit = ReadLimit {
+                unlimited: asked.once,
+                until: until.flatten(),
+                max_bytes: Some(self.settings.max_batch_bytes),
+            };
             ends.push(lock(source).latest_offset(after, &limit)?.or_else(|| self.ends[n].clone()));
         }
         Ok(ends)
@@ -171,7 +180,13 @@ impl Run {
     /// Makes the fragments again, with the static tables as they are now. Operators and state stay.
     fn plan_again(&mut self) -> Result<()> {
         let engine = &self.engine;
-        let again = crate::incremental::plan(&engine.state, self.logical.clone(), self.plan.mode, &self.target, self.settings.partitions);
+        let again = crate::incremental::plan(
+            &engine.state,
+            self.logical.clone(),
+            self.plan.mode,
+            &self.target,
+            self.settings.partitions,
+        );
         let mut plan = engine.runtime.block_on(again)?;
         // Old ones own what the operators and the watermark read of a batch; the new plan brings its own, and is used whole.
         std::mem::swap(&mut self.plan, &mut plan);

@@ -100,7 +100,10 @@ impl Measured {
         }
         put("stateOperators", Value::Array(self.state_operators(run)));
         put("sources", Value::Array(self.sources(run, next, &input_rate, &per_second)));
-        let mut sink = Map::from_iter([("description".to_string(), json!(run.with_sink(|s| Ok(s.description())).unwrap_or_default()))]);
+        let mut sink = Map::from_iter([(
+            "description".to_string(),
+            json!(run.with_sink(|s| Ok(s.description())).unwrap_or_default()),
+        )]);
         if let Some(rows) = self.output_rows {
             sink.insert("numOutputRows".into(), json!(rows));
         }
@@ -119,7 +122,8 @@ impl Measured {
     }
 
     fn duration_ms(&self, total: Duration) -> Value {
-        let mut map: BTreeMap<&str, u64> = self.durations.iter().map(|(key, time)| (*key, time.as_millis() as u64)).collect();
+        let mut map: BTreeMap<&str, u64> =
+            self.durations.iter().map(|(key, time)| (*key, time.as_millis() as u64)).collect();
         map.insert("triggerExecution", total.as_millis() as u64);
         json!(map)
     }
@@ -160,7 +164,13 @@ impl Measured {
         vec![Value::Object(doc)]
     }
 
-    fn sources(&self, run: &Run, next: &NextBatch, input_rate: &dyn Fn(u64) -> Option<f64>, per_second: &dyn Fn(u64) -> f64) -> Vec<Value> {
+    fn sources(
+        &self,
+        run: &Run,
+        next: &NextBatch,
+        input_rate: &dyn Fn(u64) -> Option<f64>,
+        per_second: &dyn Fn(u64) -> f64,
+    ) -> Vec<Value> {
         let mut list = Vec::new();
         for (n, (input, source)) in run.plan.inputs.iter().zip(&run.sources).enumerate() {
             let rows = self.by_input.get(n).copied().unwrap_or_default();

@@ -124,7 +124,9 @@ impl QueryThread {
             }
             let until = next_at(inner.trigger, self.began).map(|at| at - self.run.engine.clock.now());
             let time = match until {
-                Some(millis) if waits && !self.run.engine.clock.is_manual() => Duration::from_millis(millis.clamp(1, 200) as u64),
+                Some(millis) if waits && !self.run.engine.clock.is_manual() => {
+                    Duration::from_millis(millis.clamp(1, 200) as u64)
+                }
                 _ if inner.trigger == Trigger::Manual || inner.paused => Duration::from_millis(100),
                 _ => POLL,
             };
@@ -178,7 +180,10 @@ impl QueryThread {
         };
         let since_last = self.began.map(|began| next.entry.timestamp.saturating_sub(began));
         self.began = Some(self.run.engine.clock.now());
-        self.say(if next.has_data { "Processing new data" } else { "No new data but cleaning up state" }, next.has_data);
+        self.say(
+            if next.has_data { "Processing new data" } else { "No new data but cleaning up state" },
+            next.has_data,
+        );
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         let keep = self.run.settings.recent_progress;
@@ -275,7 +280,8 @@ impl QueryThread {
 
     fn receipt(&self) -> StopReceipt {
         let run = &self.run;
-        let offsets = run.plan.inputs.iter().zip(&run.ends).filter_map(|(input, end)| Some((input.name.clone(), end.clone()?.0)));
+        let offsets =
+            run.plan.inputs.iter().zip(&run.ends).filter_map(|(input, end)| Some((input.name.clone(), end.clone()?.0)));
         StopReceipt {
             query: run.name.clone(),
             last_batch: run.next_id.checked_sub(1),

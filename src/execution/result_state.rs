@@ -22,7 +22,12 @@ pub struct ResultState {
 
 impl ResultState {
     /// Opens what is kept of the table as of batch `version`, and fills the table with it.
-    pub fn open(store: Arc<dyn Store>, table: Arc<ResultTable>, schema: &SchemaRef, version: Option<u64>) -> Result<Self> {
+    pub fn open(
+        store: Arc<dyn Store>,
+        table: Arc<ResultTable>,
+        schema: &SchemaRef,
+        version: Option<u64>,
+    ) -> Result<Self> {
         let keys: Vec<FieldRef> = schema.fields().iter().enumerate().map(|(n, f)| named(n, f)).collect();
         let count: FieldRef = Field::new("count", DataType::Int64, false).into();
         let rows: Vec<FieldRef> = keys.iter().cloned().chain([count.clone()]).collect();

@@ -9,7 +9,7 @@ const EVERY: u64 = 16;
 /// Removes log entries that no restart needs, now and then. The late filter of the oldest batch kept reads the offsets of
 /// the one before it, so one more stays.
 pub fn purge(checkpoint: &Checkpoint, batch: u64, retain: u64) -> Result<()> {
-    if batch % EVERY != 0 {
+    if !batch.is_multiple_of(EVERY) {
         return Ok(());
     }
     match batch.checked_sub(retain.max(2) + 1) {

@@ -62,7 +62,13 @@ pub(super) struct Changed {
 
 impl Run {
     /// One step of the protocol: between its failpoints, timed under `key` of the progress document.
-    pub fn step<T>(&mut self, measured: &mut Measured, name: &str, key: &'static str, work: impl FnOnce(&mut Run, &mut Measured) -> Result<T>) -> Result<T> {
+    pub fn step<T>(
+        &mut self,
+        measured: &mut Measured,
+        name: &str,
+        key: &'static str,
+        work: impl FnOnce(&mut Run, &mut Measured) -> Result<T>,
+    ) -> Result<T> {
         self.failpoints.hit(&format!("{name}.before"))?;
         let watch = Stopwatch::start();
         let done = work(self, measured);
@@ -94,7 +100,13 @@ impl Run {
     }
 
     /// Runs the plan over what the leaves hold; `write`: hand the result to the sink.
-    pub fn process(&mut self, info: &BatchInfo, parallel: bool, write: bool, measured: &mut Measured) -> Result<Changed> {
+    pub fn process(
+        &mut self,
+        info: &BatchInfo,
+        parallel: bool,
+        write: bool,
+        measured: &mut Measured,
+    ) -> Result<Changed> {
         let (sink, abandon) = (self.sink.clone(), self.abandon.clone());
         let Some(part) = &self.plan.aggregate else {
             self.plan.first.run(&self.engine.runtime, parallel, move |partition, rows| {
@@ -227,7 +239,12 @@ fn push(
 }
 
 /// Ends the batch in every partition; side by side where there was much to do.
-fn finish(operators: &[Mutex<Aggregate>], tables: &[Mutex<crate::state::StateTable>], info: &BatchInfo, parallel: bool) -> Result<Vec<Output>> {
+fn finish(
+    operators: &[Mutex<Aggregate>],
+    tables: &[Mutex<crate::state::StateTable>],
+    info: &BatchInfo,
+    parallel: bool,
+) -> Result<Vec<Output>> {
     let one = |operator: &Mutex<Aggregate>, table: &Mutex<crate::state::StateTable>| -> Result<Output> {
         let mut output = Output::default();
         lock(operator).finish(info, &mut lock(table), &mut output)?;
@@ -237,7 +254,8 @@ fn finish(operators: &[Mutex<Aggregate>], tables: &[Mutex<crate::state::StateTab
         return operators.iter().zip(tables).map(|(operator, table)| one(operator, table)).collect();
     }
     std::thread::scope(|scope| {
-        let workers: Vec<_> = operators.iter().zip(tables).map(|(operator, table)| scope.spawn(move || one(operator, table))).collect();
+        let workers: Vec<_> =
+            operators.iter().zip(tables).map(|(operator, table)| scope.spawn(move || one(operator, table))).collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Output>>| {
             worker.join().unwrap_or_else(|_| Err(Error::internal("a partition's thread died")))
         };
@@ -256,7 +274,8 @@ fn post_input(part: &AggregatePart, outputs: Vec<Output>) -> Result<Vec<RecordBa
     let schema = part.leaf.schema();
     for output in outputs {
         let keys = output.new_keys.len() as u32;
-        for (rows, numbers, weight) in [(&output.old_rows, &output.old_keys, -1i8), (&output.rows, &output.new_keys, 1)] {
+        for (rows, numbers, weight) in [(&output.old_rows, &output.old_keys, -1i8), (&output.rows, &output.new_keys, 1)]
+        {
             let mut at = 0;
             for rows in rows {
                 let numbers: Vec<u32> = numbers[at..at + rows.num_rows()].iter().map(|n| n + base).collect();

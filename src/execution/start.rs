@@ -77,7 +77,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         let version = run.next_id.checked_sub(1);
         run.result = Some(ResultState::open(run.checkpoint.store(), table, &run.plan.output, version)?);
     }
-    let shared = Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
+    let shared =
+        Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
     let handle = QueryHandle::new(shared.clone());
     let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None };
     let name = format!("levada-{}", spec.name);
@@ -87,7 +88,10 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
 }
 
 fn open_sources(plan: &IncrementalPlan, checkpoint: &Checkpoint) -> Result<Vec<crate::planner::leaf::SharedSource>> {
-    plan.inputs.iter().map(|input| Ok(Arc::new(Mutex::new(input.stream.open(checkpoint.source_log(&input.name))?)))).collect()
+    plan.inputs
+        .iter()
+        .map(|input| Ok(Arc::new(Mutex::new(input.stream.open(checkpoint.source_log(&input.name))?))))
+        .collect()
 }
 
 fn reads(plan: &IncrementalPlan) -> Vec<String> {
@@ -136,15 +140,20 @@ impl Run {
             return Ok(());
         }
         let list = |names: &[&String]| names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ");
-        Err(Error::invalid(format!("the query has changed: the checkpoint reads {}, the query reads {}", list(&logged), list(&now)))
-            .help("start it with a new CHECKPOINT, or with the query it was made for"))
+        Err(Error::invalid(format!(
+            "the query has changed: the checkpoint reads {}, the query reads {}",
+            list(&logged),
+            list(&now)
+        ))
+        .help("start it with a new CHECKPOINT, or with the query it was made for"))
     }
 
     /// The policy that the checkpoint was made with wins over the session's (rule W7).
     fn check_policy(&mut self, entry: &crate::checkpoint::OffsetEntry) -> Result<()> {
         if let Some(policy) = entry.conf.get("multiple_watermark_policy") {
             self.settings.watermark_policy_max = policy == "max";
-            self.watermarks = Watermarks::new(&self.plan.watermarks, self.settings.watermark_policy_max, self.engine.clock.now());
+            self.watermarks =
+                Watermarks::new(&self.plan.watermarks, self.settings.watermark_policy_max, self.engine.clock.now());
         }
         Ok(())
     }
@@ -177,7 +186,8 @@ impl Run {
         let times = move |keys: &[ArrayRef]| spec.times(keys);
         self.memory = None;
         self.memory = Some(OperatorState::open(self.checkpoint.store(), &shape(part, partitions), version, &times)?);
-        let operators = (0..partitions).map(|_| Aggregate::new(part.spec.clone()).map(Mutex::new)).collect::<Result<Vec<_>>>()?;
+        let operators =
+            (0..partitions).map(|_| Aggregate::new(part.spec.clone()).map(Mutex::new)).collect::<Result<Vec<_>>>()?;
         self.operators = Arc::new(operators);
         Ok(())
     }
@@ -197,7 +207,14 @@ fn shape(part: &AggregatePart, partitions: usize) -> Shape {
     let spec = &part.spec;
     let values: Vec<_> = spec.states.iter().flatten().cloned().collect();
     let version = |f: &Arc<datafusion::physical_expr::aggregate::AggregateFunctionExpr>| {
-        (f.name().to_string(), format!("{} of DataFusion {}", f.fun().name(), datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default()))
+        (
+            f.name().to_string(),
+            format!(
+                "{} of DataFusion {}",
+                f.fun().name(),
+                datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default()
+            ),
+        )
     };
     let functions: BTreeMap<String, String> = spec.functions.iter().map(version).collect();
     Shape {

@@ -40,10 +40,10 @@ impl StaticVersions {
 
     async fn version(&mut self, table: &StaticTable, state: &SessionState) -> Result<String> {
         let parts = memory_parts(table).await;
-        if let (Some((seen, version)), Some(parts)) = (self.seen.get(&table.name), &parts) {
-            if seen == parts {
-                return Ok(version.clone());
-            }
+        if let (Some((seen, version)), Some(parts)) = (self.seen.get(&table.name), &parts)
+            && seen == parts
+        {
+            return Ok(version.clone());
         }
         let version = version(table, state).await?;
         if let Some(parts) = parts {

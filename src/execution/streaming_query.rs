@@ -83,7 +83,15 @@ pub(super) struct Inner {
 }
 
 impl Shared {
-    pub fn new(name: &str, id: &str, reads: Vec<String>, explain: String, trigger: Trigger, abandon: Arc<AtomicBool>, failpoints: Failpoints) -> Self {
+    pub fn new(
+        name: &str,
+        id: &str,
+        reads: Vec<String>,
+        explain: String,
+        trigger: Trigger,
+        abandon: Arc<AtomicBool>,
+        failpoints: Failpoints,
+    ) -> Self {
         let status = QueryStatus {
             state: QueryState::Running,
             message: "Initializing sources".into(),
@@ -107,7 +115,16 @@ impl Shared {
             receipt: None,
             state_rows: Vec::new(),
         };
-        Shared { name: name.into(), id: id.into(), reads, explain, abandon, failpoints, inner: Mutex::new(inner), changed: Condvar::new() }
+        Shared {
+            name: name.into(),
+            id: id.into(),
+            reads,
+            explain,
+            abandon,
+            failpoints,
+            inner: Mutex::new(inner),
+            changed: Condvar::new(),
+        }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -185,7 +202,9 @@ impl QueryHandle {
     /// The query's own error, if it fails on the way.
     pub fn stop(&self, how: StopHow, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool) -> Result<StopReceipt> {
         if how == StopHow::Drain {
-            return Err(Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY q WHEN IDLE processes all that the sources hold"));
+            return Err(
+                Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY q WHEN IDLE processes all that the sources hold")
+            );
         }
         if how == StopHow::Now {
             self.shared.abandon.store(true, Ordering::SeqCst);
@@ -195,8 +214,16 @@ impl QueryHandle {
             other => other,
         };
         self.shared.update(|inner| inner.stop = Some(how));
-        self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?
-            .ok_or_else(|| self.shared.lock().status.last_error.clone().unwrap_or_else(|| Error::internal("a query ended without a receipt")))
+        self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?.ok_or_else(
+            || {
+                self.shared
+                    .lock()
+                    .status
+                    .last_error
+                    .clone()
+                    .unwrap_or_else(|| Error::internal("a query ended without a receipt"))
+            },
+        )
     }
 
     /// Runs no batch until RESUME.
@@ -227,7 +254,12 @@ impl QueryHandle {
     ///
     /// # Errors
     /// The query's. Cancelled: the timeout has passed, or the user gave up. InvalidInput: what is waited for can't come.
-    pub fn await_until(&self, until: AwaitUntil, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    pub fn await_until(
+        &self,
+        until: AwaitUntil,
+        timeout: Option<Duration>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let inner = self.shared.lock();
         let (trigger, polls, batches) = (inner.trigger, inner.polls, inner.batches);
         drop(inner);
@@ -237,8 +269,11 @@ impl QueryHandle {
             other => other,
         };
         if trigger == Trigger::Manual && until != AwaitUntil::Termination && !self.shared.lock().ended {
-            return Err(Error::invalid(format!("query {} runs only when it is stepped, so waiting for it would never end", self.name()))
-                .help(format!("STEP QUERY {}", self.name())));
+            return Err(Error::invalid(format!(
+                "query {} runs only when it is stepped, so waiting for it would never end",
+                self.name()
+            ))
+            .help(format!("STEP QUERY {}", self.name())));
         }
         let what = match until {
             AwaitUntil::Batches(_) | AwaitUntil::Batch(_) => "to run its batches",
@@ -274,7 +309,13 @@ impl QueryHandle {
             inner.steps.push_back(step);
         });
         self.wait_for(None, &|| false, "to step", |inner| {
-            let stopped = || Err(inner.status.last_error.clone().unwrap_or_else(|| Error::conflict("the query was stopped while it was stepped")));
+            let stopped = || {
+                Err(inner
+                    .status
+                    .last_error
+                    .clone()
+                    .unwrap_or_else(|| Error::conflict("the query was stopped while it was stepped")))
+            };
             if inner.step_answers.is_empty() { inner.ended.then(stopped) } else { inner.step_answers.pop_front() }
         })?
     }
@@ -291,12 +332,19 @@ impl QueryHandle {
 
     fn refuse_ended(&self) -> Result<()> {
         if self.shared.lock().ended {
-            return Err(Error::invalid(format!("query {} has ended", self.name())).help(format!("START QUERY {} …", self.name())));
+            return Err(Error::invalid(format!("query {} has ended", self.name()))
+                .help(format!("START QUERY {} …", self.name())));
         }
         Ok(())
     }
 
-    fn wait_for<T>(&self, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool, what: &str, mut ready: impl FnMut(&mut Inner) -> Option<T>) -> Result<T> {
+    fn wait_for<T>(
+        &self,
+        timeout: Option<Duration>,
+        cancelled: &dyn Fn() -> bool,
+        what: &str,
+        mut ready: impl FnMut(&mut Inner) -> Option<T>,
+    ) -> Result<T> {
         let watch = Stopwatch::start();
         let mut inner = self.shared.lock();
         loop {
@@ -304,10 +352,14 @@ impl QueryHandle {
                 return Ok(answer);
             }
             if timeout.is_some_and(|timeout| watch.elapsed() >= timeout) {
-                return Err(Error::Cancelled { message: format!("waited in vain for query {} {what}: the timeout has passed", self.name()) });
+                return Err(Error::Cancelled {
+                    message: format!("waited in vain for query {} {what}: the timeout has passed", self.name()),
+                });
             }
             if cancelled() {
-                return Err(Error::Cancelled { message: format!("no longer waiting for query {} {what}", self.name()) });
+                return Err(Error::Cancelled {
+                    message: format!("no longer waiting for query {} {what}", self.name()),
+                });
             }
             inner = self.shared.wait(inner, PATIENCE);
         }

@@ -68,12 +68,14 @@ impl Watermarks {
 
     /// Lets time pass: an input that has been idle for long enough no longer holds the others.
     pub fn settle(&mut self, now: i64) {
-        let of_policy = if self.max_policy { self.inputs.iter().filter_map(|i| i.current).max() } else { self.minimum(now) };
+        let of_policy =
+            if self.max_policy { self.inputs.iter().filter_map(|i| i.current).max() } else { self.minimum(now) };
         self.query = self.query.max(of_policy);
     }
 
     fn minimum(&self, now: i64) -> Option<i64> {
-        let idle = |i: &&InputWatermark| i.idle_after_millis.is_some_and(|after| now.saturating_sub(i.seen_at) >= after);
+        let idle =
+            |i: &&InputWatermark| i.idle_after_millis.is_some_and(|after| now.saturating_sub(i.seen_at) >= after);
         let mut waiting = self.inputs.iter().filter(|i| !idle(i)).peekable();
         if waiting.peek().is_none() {
             return self.inputs.iter().filter_map(|i| i.current).max();

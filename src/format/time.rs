@@ -101,8 +101,8 @@ fn fraction(text: &[u8]) -> Option<(u32, &[u8])> {
         return None;
     }
     let mut nanos = 0;
-    for place in 0..9 {
-        nanos = nanos * 10 + if place < length { u32::from(digits[place] - b'0') } else { 0 };
+    for digit in digits[..length].iter().copied().chain(std::iter::repeat(b'0')).take(9) {
+        nanos = nanos * 10 + u32::from(digit - b'0');
     }
     Some((nanos, &digits[length..]))
 }

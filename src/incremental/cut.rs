@@ -104,10 +104,10 @@ fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
 fn find_aggregate(plan: &LogicalPlan) -> Result<Option<(Aggregate, Option<TimeKey>)>> {
     let mut found: Vec<Aggregate> = Vec::new();
     let walked = plan.apply(|node| {
-        if let LogicalPlan::Aggregate(aggregate) = node {
-            if reads_stream(node) {
-                found.push(aggregate.clone());
-            }
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && reads_stream(node)
+        {
+            found.push(aggregate.clone());
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -208,11 +208,11 @@ fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>) -> 
     let mut below = None;
     if aggregate.is_some() {
         let walked = plan.apply(|node| {
-            if let LogicalPlan::Aggregate(found) = node {
-                if any(node, is_leaf) {
-                    below = Some(found.clone());
-                    return Ok(TreeNodeRecursion::Stop);
-                }
+            if let LogicalPlan::Aggregate(found) = node
+                && any(node, is_leaf)
+            {
+                below = Some(found.clone());
+                return Ok(TreeNodeRecursion::Stop);
             }
             Ok(TreeNodeRecursion::Continue)
         });

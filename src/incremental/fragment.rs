@@ -172,10 +172,10 @@ async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn Ex
 pub fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let mut node = plan;
     loop {
-        if let Some(aggregate) = (node.as_ref() as &dyn std::any::Any).downcast_ref::<AggregateExec>() {
-            if *aggregate.mode() == AggregateMode::Partial {
-                return Ok(node.clone());
-            }
+        if let Some(aggregate) = (node.as_ref() as &dyn std::any::Any).downcast_ref::<AggregateExec>()
+            && *aggregate.mode() == AggregateMode::Partial
+        {
+            return Ok(node.clone());
         }
         match node.children().as_slice() {
             [child] => node = child,

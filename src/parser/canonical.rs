@@ -26,7 +26,7 @@ pub(super) fn canonical(text: &str) -> String {
         }
         match &lexeme.token {
             Token::Word(word) if word.quote_style.is_none() => {
-                if is_bone(lexeme) && !before.is_some_and(|b| b.token == Token::Period) {
+                if is_bone(lexeme) && before.is_none_or(|b| b.token != Token::Period) {
                     out.push_str(&word.value.to_ascii_uppercase());
                 } else {
                     out.push_str(&word.value.to_ascii_lowercase());

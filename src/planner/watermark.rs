@@ -240,11 +240,11 @@ fn wrap(factor: &mut ast::TableFactor, column: &Name, delay: i64) -> Result<()> 
 fn set_parts(query: &mut ast::Query, marked: ast::Expr, column: Ident, inner: ast::TableFactor) {
     let ast::SetExpr::Select(select) = query.body.as_mut() else { return };
     select.from[0].relation = inner;
-    if let Some(ast::SelectItem::Wildcard(options)) = select.projection.first_mut() {
-        if let Some(element) = options.opt_replace.as_mut().and_then(|r| r.items.first_mut()) {
-            element.expr = marked;
-            element.column_name = column;
-        }
+    if let Some(ast::SelectItem::Wildcard(options)) = select.projection.first_mut()
+        && let Some(element) = options.opt_replace.as_mut().and_then(|r| r.items.first_mut())
+    {
+        element.expr = marked;
+        element.column_name = column;
     }
 }
 
@@ -351,13 +351,12 @@ pub fn remove(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 pub fn check_paths(plan: &LogicalPlan) -> Result<()> {
     let mut wrong = None;
     let walked = plan.apply_with_subqueries(|node| {
-        if let Some(outer) = WatermarkNode::of(node) {
-            if let Some(inner) = first_below(&outer.input) {
-                if inner.column.name != outer.column.name || inner.spec.delay != outer.spec.delay {
-                    wrong = Some((inner.clone(), outer.clone()));
-                    return Ok(TreeNodeRecursion::Stop);
-                }
-            }
+        if let Some(outer) = WatermarkNode::of(node)
+            && let Some(inner) = first_below(&outer.input)
+            && (inner.column.name != outer.column.name || inner.spec.delay != outer.spec.delay)
+        {
+            wrong = Some((inner.clone(), outer.clone()));
+            return Ok(TreeNodeRecursion::Stop);
         }
         Ok(TreeNodeRecursion::Continue)
     });

@@ -185,10 +185,10 @@ impl VisitorMut for Replace<'_> {
 
     // Before the children: the time inside the new call must not be looked at again, and it isn't, as it holds no window.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 {
-            if let Some((new, _)) = self.window.part(expr) {
-                *expr = new;
-            }
+        if self.depth == 0
+            && let Some((new, _)) = self.window.part(expr)
+        {
+            *expr = new;
         }
         ControlFlow::Continue(())
     }

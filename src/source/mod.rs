@@ -4,13 +4,13 @@
 //! process after a crash. One that can't promise it says so ([`Source::replayable`]). A source knows nothing of
 //! watermarks, triggers or queries.
 
+pub mod file;
 mod generator;
 pub mod memory;
 pub mod nexmark;
 mod offset;
 pub mod rate;
 pub mod rate_micro_batch;
-pub mod file;
 mod records;
 pub mod stdin;
 

@@ -421,7 +421,7 @@ impl KeyArena {
                 self.bytes[end - width..end].copy_from_slice(key);
                 return;
             }
-            let slots = if width == 0 { slot as usize } else { self.bytes.len() / width };
+            let slots = self.bytes.len().checked_div(width).unwrap_or(slot as usize);
             self.spans = (0..slots).map(|s| ((s * width) as u64, width as u32)).collect();
             self.width = None;
         }

@@ -1,4 +1,8 @@
-//! The one integration binary.
+//! The one integration binary: scripts against the real program, recovery after SIGKILL, the law, the house rules.
 
 mod answers;
 mod cli;
+mod law;
+mod recovery;
+mod scripts;
+mod tidy;

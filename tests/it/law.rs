@@ -1,0 +1,269 @@
+//! The law: incremental = batch, whatever the split into batches, the number of partitions, restarts and crashes.
+//!
+//! Random rows (NULL, NaN, −0.0, far and negative times, unicode) go through random queries of every kind that the engine
+//! runs; the result table of each must be what the same SELECT gives as a batch over the same rows.
+
+use std::sync::{Arc, Mutex};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use levada::error::{Error, Location, Result};
+use levada::parser::parse_one;
+use levada::session::{Answer, Session, SessionOptions};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// A session whose console goes nowhere.
+fn session() -> Session {
+    let options = SessionOptions {
+        output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
+        notices: Arc::new(|_| {}),
+        console_format: "csv".into(),
+        empty_batches: false,
+    };
+    Session::new(options).expect("a session")
+}
+
+fn run(session: &Session, sql: &str) -> Result<Vec<Vec<String>>> {
+    let statement = parse_one(sql, Location { line: 1, column: 1 })?;
+    match session.execute(&statement)? {
+        Answer::Rows { rows, .. } => cells(&rows.collect::<Result<Vec<_>>>()?),
+        Answer::Done { tag, .. } => Ok(vec![vec![tag]]),
+        Answer::Text(text) => Ok(vec![vec![text]]),
+    }
+}
+
+/// Rows as text, sorted; floats in a form that −0.0, NaN and rounding do not disturb.
+fn cells(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>> {
+    let options = FormatOptions::new().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|c| ArrayFormatter::try_new(c, &options))
+            .collect::<Result<_, _>>()
+            .map_err(Error::from)?;
+        for row in 0..batch.num_rows() {
+            let cell = |(n, f): (usize, &ArrayFormatter<'_>)| {
+                let text = f.value(row).to_string();
+                match (batch.column(n).data_type(), text.parse::<f64>()) {
+                    // Adding 0.0 makes −0.0 the other zero.
+                    (DataType::Float64, Ok(value)) => format!("{:.9e}", value + 0.0),
+                    _ => text,
+                }
+            };
+            rows.push(columns.iter().enumerate().map(cell).collect());
+        }
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    ts: Option<i64>,
+    k: Option<u8>,
+    v: Option<i64>,
+    f: Option<u8>,
+}
+
+const FLOATS: [&str; 6] = ["0.0", "-0.0", "'NaN'::DOUBLE", "1.5", "-2.25", "1e300"];
+const KEYS: [&str; 5] = ["a", "b", "ключ", "日本", ""];
+
+impl Row {
+    fn sql(&self) -> String {
+        let or_null = |v: Option<String>| v.unwrap_or_else(|| "NULL".into());
+        let ts = self.ts.map(|t| format!("to_timestamp_micros({t})"));
+        let k = self.k.map(|k| format!("'{}'", KEYS[k as usize % KEYS.len()]));
+        let f = self.f.map(|f| FLOATS[f as usize % FLOATS.len()].to_string());
+        format!("({}, {}, {}, {})", or_null(ts), or_null(k), or_null(self.v.map(|v| v.to_string())), or_null(f))
+    }
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    // Mostly near 1970 on both sides; now and then far away.
+    let ts = prop_oneof![8 => -60_000_000i64..60_000_000, 1 => -60_000_000_000_000_000i64..200_000_000_000_000_000];
+    let some = |p| proptest::option::weighted(p, 0u8..6);
+    (proptest::option::weighted(0.9, ts), some(0.9), proptest::option::weighted(0.9, -1_000i64..1_000), some(0.8))
+        .prop_map(|(ts, k, v, f)| Row { ts, k, v, f })
+}
+
+/// Queries with memory, as UPDATE and COMPLETE keep them.
+const QUERIES: &[&str] = &[
+    "SELECT k, count(*) AS n, sum(v) AS s, min(v) AS lo, max(v) AS hi FROM s GROUP BY k",
+    "SELECT count(*) AS n, count(v) AS m, sum(v) AS s, avg(v) AS a FROM s",
+    "SELECT f, count(*) AS n, max(v) AS hi FROM s GROUP BY f",
+    "SELECT k, avg(v) AS a, stddev(v) AS d, count(DISTINCT v) AS u FROM s GROUP BY k",
+    "SELECT k, sum(v) FILTER (WHERE v > 0) AS p, bool_or(v > 500) AS b FROM s GROUP BY k HAVING count(*) % 2 = 1",
+    "SELECT window.start AS w, window.end AS e, k, count(*) AS n, sum(v) AS s FROM s GROUP BY window(ts, '10 seconds'), k",
+    "SELECT window.start AS w, count(*) AS n, min(f) AS lo FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
+    "SELECT window_start, window_end, k, count(*) AS n FROM HOP(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k",
+    "SELECT CASE WHEN v < 0 THEN 'neg' ELSE k END AS c, median(v) AS m, approx_distinct(k) AS u FROM s GROUP BY CASE WHEN v < 0 THEN 'neg' ELSE k END",
+    "SELECT x.k, t.name, sum(x.v) AS s FROM (SELECT k, v FROM s WHERE v IS NOT NULL UNION ALL SELECT k, v + 1 FROM s) x LEFT JOIN t ON x.k = t.k GROUP BY x.k, t.name",
+    "WITH big AS (SELECT k, v FROM s WHERE v > (SELECT min(limit_v) FROM t)) SELECT k, count(*) AS n, array_agg(v ORDER BY v) AS vs FROM big WHERE k IN (SELECT k FROM t) GROUP BY k",
+];
+
+/// What happens between two batches.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Nothing,
+    Restart(u8),
+    Crash(u8),
+}
+
+const POINTS: [&str; 14] = [
+    "latest.after",
+    "offsets.before",
+    "offsets.after",
+    "read.before",
+    "read.after",
+    "process.before",
+    "process.after",
+    "sink.before",
+    "sink.after",
+    "state.before",
+    "state.after",
+    "commit.before",
+    "commit.after",
+    "forget.after",
+];
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![2 => Just(Event::Nothing), 1 => (1u8..5).prop_map(Event::Restart), 2 => (0u8..14).prop_map(Event::Crash)]
+}
+
+fn start(session: &Session, query: &str, mode: &str, checkpoint: &str, partitions: u8) -> Result<()> {
+    run(session, &format!("SET partitions = {partitions}"))?;
+    run(
+        session,
+        &format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE {mode} TRIGGER MANUAL CHECKPOINT '{checkpoint}'"),
+    )
+    .map(drop)
+}
+
+/// Runs all that is due; where an armed point kills the query, starts it again and goes on.
+fn step(session: &Session, query: &str, mode: &str, checkpoint: &str, partitions: u8) -> Result<()> {
+    loop {
+        match run(session, "STEP QUERY q 1000 BATCHES") {
+            Ok(_) => return Ok(()),
+            Err(error) if error.to_string().contains("failpoint") => {
+                start(session, query, mode, checkpoint, partitions)?
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoint = folder.path().join("cp").display().to_string();
+    let session = session();
+    let fail = |e: Error| TestCaseError::fail(format!("{query} {mode}: {e}"));
+    let ask = |sql: &str| run(&session, sql).map_err(fail);
+    ask("SET clock = 'manual'")?;
+    ask("CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT, f DOUBLE)")?;
+    ask(
+        "CREATE TABLE t AS SELECT * FROM (VALUES ('a', 'first', -500), ('日本', 'Japan', 100), ('zz', 'none', 0)) AS x (k, name, limit_v)",
+    )?;
+    let mut partitions = 2;
+    start(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+    for (rows, event) in batches {
+        match event {
+            Event::Nothing => {}
+            Event::Restart(n) => {
+                partitions = *n;
+                ask("STOP QUERY q")?;
+                start(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+            }
+            Event::Crash(point) => {
+                ask(&format!("CRASH QUERY q AT '{}'", POINTS[*point as usize % POINTS.len()]))?;
+            }
+        }
+        if !rows.is_empty() {
+            let values: Vec<String> = rows.iter().map(Row::sql).collect();
+            ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
+        }
+        step(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+        let (got, wanted) = (ask("SELECT * FROM r")?, ask(query)?);
+        prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
+    }
+    session.stop_all(true);
+    Ok(())
+}
+
+fn runner(cases: u32) -> TestRunner {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+}
+
+#[test]
+fn update_and_complete_equal_batch() {
+    let batches = proptest::collection::vec((proptest::collection::vec(row(), 0..12), event()), 1..5);
+    let case = (0..QUERIES.len(), prop_oneof![2 => Just("UPDATE"), 1 => Just("COMPLETE")], batches);
+    let mut runner = runner(48);
+    runner.run(&case, |(query, mode, batches)| holds(QUERIES[query], mode, &batches)).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Every query at least once, so that none hides behind chance.
+#[test]
+fn every_kind_of_query_equals_batch() {
+    let rows = |from: i64, n: i64| -> Vec<Row> {
+        (from..from + n)
+            .map(|i| Row {
+                ts: (i % 7 != 3).then_some(i * 1_700_000 - 9_000_000),
+                k: (i % 5 != 4).then_some((i % 4) as u8),
+                v: (i % 6 != 5).then_some(i * 37 % 200 - 90),
+                f: (i % 9 != 8).then_some((i % 6) as u8),
+            })
+            .collect()
+    };
+    let batches = [
+        (rows(0, 10), Event::Nothing),
+        (rows(10, 1), Event::Crash(10)),
+        (rows(11, 20), Event::Restart(3)),
+        (Vec::new(), Event::Crash(2)),
+        (rows(31, 9), Event::Nothing),
+    ];
+    for query in QUERIES {
+        for mode in ["UPDATE", "COMPLETE"] {
+            holds(query, mode, &batches).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
+/// APPEND: the rows of the batch result that are final at the watermark, each once.
+#[test]
+fn append_gives_what_is_final() {
+    let gaps = proptest::collection::vec(proptest::collection::vec((0i64..4_000_000, 0u8..3), 1..10), 1..6);
+    let mut runner = runner(16);
+    let result = runner.run(&gaps, |batches| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let session = session();
+        let ask = |sql: &str| run(&session, sql).map_err(|e| TestCaseError::fail(e.to_string()));
+        let query = "SELECT window.start AS w, k, count(*) AS n FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
+        let start = format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE APPEND TRIGGER MANUAL CHECKPOINT '{}'", folder.path().join("cp").display());
+        ask("SET clock = 'manual'")?;
+        ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;
+        ask(&start)?;
+        let mut now = 0i64;
+        for batch in &batches {
+            let mut values = Vec::new();
+            for (gap, k) in batch {
+                now += gap;
+                values.push(format!("(to_timestamp_micros({now}), {k})"));
+            }
+            ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
+            ask("STEP QUERY q 100 BATCHES")?;
+            ask("STOP QUERY q")?;
+            ask(&start)?;
+        }
+        let watermark = (now - 3_000_000).div_euclid(1_000) * 1_000;
+        let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE w + INTERVAL '6 seconds' <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
+        prop_assert_eq!(ask("SELECT * FROM r")?, wanted);
+        session.stop_all(true);
+        Ok(())
+    });
+    result.unwrap_or_else(|e| panic!("{e}"));
+}
