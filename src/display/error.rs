@@ -1,29 +1,218 @@
-//! An error with its place and its line of SQL.
+//! An error with its line of SQL and a caret under the place:
+//!
+//! ```text
+//! error[E0100] orders.sql:14:8: column custmer not found
+//!    14 | SELECT custmer FROM orders;
+//!       |        ^^^^^^^ did you mean customer?
+//! ```
+//! Only text is made here, without colour; what comes from data or SQL can't move the cursor: control characters are
+//! replaced. Columns are terminal columns, so that the caret also stands right behind tabs and wide characters.
 
-use crate::error::Error;
+use std::fmt::Write as _;
 
-/// The error as the shell shows it, without a newline at the end: code, `file:line:column`, the line of `source`
-/// with a caret under the place, and what to do about it. `file`: `None` in an edited buffer.
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::error::{Error, Span};
+
+/// A longer line of SQL is shown in part.
+const WIDEST: usize = 100;
+
+/// What of such a line stays visible in front of the place.
+const BEFORE: usize = 40;
+
+/// What a tab advances to.
+const TAB: usize = 4;
+
+/// Digits of the line number.
+const GUTTER: usize = 5;
+
+/// The error as lines of text, each ended by a newline. `source` is the input in which the error's place is counted;
+/// `file` its name, where it has one.
 pub fn render_error(error: &Error, source: &str, file: Option<&str>) -> String {
-    let mut head = format!("error[{}]", error.code());
-    let Some(span) = error.span() else {
-        return match error.help_text() {
-            Some(help) => format!("{head}: {error}\n  help: {help}"),
-            None => format!("{head}: {error}"),
-        };
-    };
-    let (line, column) = (span.start.line, span.start.column);
-    head += &match file {
-        Some(file) => format!(" {file}:{line}:{column}: {error}"),
-        None => format!(" {line}:{column}: {error}"),
-    };
-    if let Some(text) = source.lines().nth(line.saturating_sub(1) as usize) {
-        let width = if span.end.line == line { span.end.column.saturating_sub(column).max(1) } else { 1 };
-        let (before, carets) = (" ".repeat(column.saturating_sub(1) as usize), "^".repeat(width as usize));
-        head += &format!("\n{line:>5} | {text}\n      | {before}{carets}");
+    let mut out = format!("error[{}]", error.code());
+    let place = error.span();
+    match (file, place) {
+        (Some(file), Some(at)) => _ = write!(out, " {file}:{}:{}:", at.start.line, at.start.column),
+        (Some(file), None) => _ = write!(out, " {file}:"),
+        (None, Some(at)) => _ = write!(out, " {}:{}:", at.start.line, at.start.column),
+        (None, None) => out.push(':'),
     }
-    match error.help_text() {
-        Some(help) => head + &format!(" {help}"),
-        None => head,
+    _ = writeln!(out, " {}", lines(&error.to_string(), 2));
+    let help = error.help_text();
+    let excerpt = place.and_then(|span| Some(excerpt(line(source, span.start.line)?, span)));
+    match (excerpt, help) {
+        (Some(excerpt), help) => {
+            let line = place.map_or(0, |at| at.start.line);
+            _ = writeln!(out, "{line:>GUTTER$} | {}", excerpt.text);
+            let carets = format!("{}{}", " ".repeat(excerpt.before), "^".repeat(excerpt.width));
+            let help = help.map(|help| format!(" {}", lines(help, GUTTER + 3))).unwrap_or_default();
+            _ = writeln!(out, "{:>GUTTER$} | {carets}{help}", "");
+        }
+        (None, Some(help)) => _ = writeln!(out, "  help: {}", lines(help, 8)),
+        (None, None) => {}
+    }
+    out
+}
+
+/// Text without control characters; further lines are indented.
+fn lines(text: &str, indent: usize) -> String {
+    let clean = |line: &str| line.chars().map(visible).collect::<String>();
+    text.lines().map(clean).collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(indent)))
+}
+
+fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        // Marks that turn the direction of what follows.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c => c,
+    }
+}
+
+/// A line of the source, counted from 1.
+fn line(source: &str, number: u64) -> Option<&str> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let line = source.split('\n').nth(usize::try_from(number.checked_sub(1)?).ok()?)?;
+    Some(line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// A line, or a part of it, and the terminal columns of a place in it.
+struct Excerpt {
+    text: String,
+    before: usize,
+    width: usize,
+}
+
+fn excerpt(line: &str, span: Span) -> Excerpt {
+    let cells = cells(line);
+    let first = usize::try_from(span.start.column.saturating_sub(1)).unwrap_or(usize::MAX).min(cells.len());
+    let last = if span.end.line == span.start.line {
+        usize::try_from(span.end.column.saturating_sub(1)).unwrap_or(usize::MAX).clamp(first, cells.len())
+    } else {
+        cells.len()
+    };
+    let (from, to) = window(&cells, first);
+    let (cut_before, cut_after) = (from > 0, to < cells.len());
+    let inner = |range: std::ops::Range<usize>| cells.get(range).unwrap_or_default().concat();
+    let mark = |cut: bool| if cut { "…" } else { "" };
+    let before = format!("{}{}", mark(cut_before), inner(from..first));
+    Excerpt {
+        text: format!("{before}{}{}", inner(first..to), mark(cut_after)),
+        before: before.width(),
+        width: inner(first..last.min(to)).width().max(1),
+    }
+}
+
+/// The part of a line that is shown: all of it, or what stands around the character at `place`.
+fn window(cells: &[String], place: usize) -> (usize, usize) {
+    let total: usize = cells.iter().map(|cell| cell.width()).sum();
+    if total <= WIDEST {
+        return (0, cells.len());
+    }
+    let fits = |mut room: usize| {
+        move |cell: &&String| {
+            let width = cell.width();
+            let fits = width <= room;
+            room = room.saturating_sub(width);
+            fits
+        }
+    };
+    let back = cells[..place].iter().rev().take_while(fits(BEFORE)).count();
+    let from = place - back;
+    let to = from + cells[from..].iter().take_while(fits(WIDEST)).count();
+    (from, to)
+}
+
+/// Each character as it is shown.
+fn cells(line: &str) -> Vec<String> {
+    let mut column = 0;
+    let mut cells = Vec::with_capacity(line.len());
+    for c in line.chars() {
+        let cell = if c == '\t' { " ".repeat(TAB - column % TAB) } else { visible(c).to_string() };
+        column += if c == '\t' { cell.len() } else { visible(c).width().unwrap_or(0) };
+        cells.push(cell);
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Location;
+
+    fn span(line: u64, start: u64, end: u64) -> Span {
+        Span { start: Location { line, column: start }, end: Location { line, column: end } }
+    }
+
+    fn shown(source: &str, span: Span) -> String {
+        render_error(&Error::invalid_at(span, "wrong").help("do right"), source, Some("a.sql"))
+    }
+
+    #[test]
+    fn the_layout() {
+        let source = "SELECT 1;\r\nSELECT custmer FROM orders;\r\n";
+        assert_eq!(
+            shown(source, span(2, 8, 15)),
+            "error[E0100] a.sql:2:8: wrong\n    2 | SELECT custmer FROM orders;\n      |        ^^^^^^^ do right\n"
+        );
+        let error = Error::unsupported("no").at(Some(span(1, 1, 7)));
+        assert_eq!(render_error(&error, source, None), "error[E0200] 1:1: no\n    1 | SELECT 1;\n      | ^^^^^^\n");
+    }
+
+    #[test]
+    fn without_a_place() {
+        let error = Error::invalid("wrong\nin two lines").help("do right");
+        assert_eq!(render_error(&error, "SELECT 1", None), "error[E0100]: wrong\n  in two lines\n  help: do right\n");
+        assert_eq!(render_error(&Error::conflict("taken"), "", Some("x")), "error[E0500] x: taken\n");
+        // A place that is not in the source shows no line.
+        assert_eq!(
+            render_error(&Error::invalid_at(span(9, 1, 2), "wrong"), "SELECT 1", None),
+            "error[E0100] 9:1: wrong\n"
+        );
+    }
+
+    #[test]
+    fn wide_characters_tabs_and_the_end_of_a_line() {
+        assert_eq!(
+            shown("\u{feff}\tSELECT '日本', größe FROM s", span(1, 15, 20)),
+            "error[E0100] a.sql:1:15: wrong\n    1 |     SELECT '日本', größe FROM s\n      |                    ^^^^^ do right\n"
+        );
+        assert_eq!(
+            shown("日\t本", span(1, 3, 4)),
+            "error[E0100] a.sql:1:3: wrong\n    1 | 日  本\n      |     ^^ do right\n"
+        );
+        assert_eq!(
+            shown("SELECT", span(1, 7, 7)),
+            "error[E0100] a.sql:1:7: wrong\n    1 | SELECT\n      |       ^ do right\n"
+        );
+        let two_lines = Span { start: Location { line: 1, column: 8 }, end: Location { line: 2, column: 2 } };
+        assert_eq!(
+            shown("SELECT 'a\nb'", two_lines),
+            "error[E0100] a.sql:1:8: wrong\n    1 | SELECT 'a\n      |        ^^ do right\n"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_its_place() {
+        let source = format!("{}WRONG{}", "a".repeat(500), "b".repeat(500));
+        let text = shown(&source, span(1, 501, 506));
+        let shown: Vec<&str> = text.lines().collect();
+        assert_eq!(shown[1], format!("    1 | …{}WRONG{}…", "a".repeat(40), "b".repeat(55)));
+        assert_eq!(shown[2], format!("      | {}^^^^^ do right", " ".repeat(41)));
+        // A span longer than the window is cut with it.
+        let text = super::tests::shown(&source, span(1, 1, 1006));
+        assert!(text.lines().nth(2).is_some_and(|carets| carets.matches('^').count() == 100));
+        for place in 0..1100 {
+            super::tests::shown(&source, span(1, place, place + 7));
+        }
+    }
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        let error = Error::invalid_at(span(1, 1, 3), "a\u{1b}[2Jb\r").help("\u{7}c\u{202e}d");
+        let text = render_error(&error, "x\u{1b}[31m\u{0}y", None);
+        assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+        assert!(text.contains("a\u{fffd}[2Jb"));
     }
 }

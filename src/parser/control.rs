@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, End};
 use super::lexer::Lexeme;
 use super::query::{query, starts_query};
 use super::statement::*;
@@ -125,7 +125,7 @@ fn watch_select(cursor: &mut Cursor<'_>, text: &str) -> Result<Statement> {
         && lexemes[at + 2].is_any(&["BATCHES", "BATCH"])
     {
         until = Some(WatchUntil::Batches(Cursor { lexemes, at: at + 1, end }.batches()?));
-        end = lexemes[at].span.start;
+        end = End::Before(&lexemes[at]);
         lexemes = &lexemes[..at];
     }
     if let Some(at) = lexemes.len().checked_sub(2)
@@ -136,7 +136,7 @@ fn watch_select(cursor: &mut Cursor<'_>, text: &str) -> Result<Statement> {
             return Err(Error::invalid_at(lexemes[at].span, "WATCH ends by LIMIT or by FOR … BATCHES, not by both"));
         }
         until = Some(WatchUntil::Rows(Cursor { lexemes, at: at + 1, end }.count("the number of rows", 1)?));
-        end = lexemes[at].span.start;
+        end = End::Before(&lexemes[at]);
         lexemes = &lexemes[..at];
     }
     let query = query(lexemes, text, end)?;

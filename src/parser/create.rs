@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, End};
 use super::lexer::Lexeme;
 use super::query::query;
 use super::sql::{parse_all, parse_prefix};
@@ -22,8 +22,11 @@ impl Create {
         let from = cursor.at;
         let if_not_exists = cursor.if_not_exists();
         if or_replace && if_not_exists {
-            return Err(Error::invalid_at(cursor.span_from(from), "OR REPLACE and IF NOT EXISTS contradict each other")
-                .help("leave one of them out"));
+            return Err(Error::invalid_at(
+                cursor.span_from(from),
+                "OR REPLACE and IF NOT EXISTS contradict each other",
+            )
+            .help("leave one of them out"));
         }
         Ok(Create { or_replace, if_not_exists })
     }
@@ -33,8 +36,7 @@ impl Create {
 pub(super) fn create_stream(or_replace: bool, cursor: &mut Cursor<'_>) -> Result<Statement> {
     let Create { or_replace, if_not_exists } = Create::read(or_replace, cursor)?;
     let name = cursor.plain_name("the name of the stream")?;
-    let mut stream =
-        CreateStream { or_replace, if_not_exists, name, columns: None, watermark: None, options: None };
+    let mut stream = CreateStream { or_replace, if_not_exists, name, columns: None, watermark: None, options: None };
     if cursor.take_token(&Token::LParen) {
         stream_elements(&mut stream, cursor)?;
     }
@@ -127,8 +129,10 @@ fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDef> {
     if cursor.peek().is_none_or(|l| !matches!(l.token, Token::Word(_)) || l.is_any(&["METADATA", "NOT"])) {
         return Err(cursor.expected(&format!("the type of {name}"), &[]));
     }
-    let element = &cursor.lexemes[cursor.at..element_end(cursor.lexemes, cursor.at)];
-    let (data_type, taken) = parse_prefix(element, cursor.end, |parser| parser.parse_data_type())?;
+    let until = element_end(cursor.lexemes, cursor.at);
+    let element = &cursor.lexemes[cursor.at..until];
+    let end = End::before(cursor.lexemes, until, cursor.end);
+    let (data_type, taken) = parse_prefix(element, end, |parser| parser.parse_data_type())?;
     cursor.at += taken;
     let not_null = cursor.take(&["NOT", "NULL"]);
     let kind = if cursor.is(&["METADATA"]) && !not_null {
@@ -176,7 +180,7 @@ fn computed(cursor: &mut Cursor<'_>) -> Result<ColumnKind> {
     let close = closing(cursor.lexemes, open)
         .ok_or_else(|| Error::invalid_at(cursor.lexemes[open].span, "the parenthesis that begins here never ends"))?;
     let inner = &cursor.lexemes[open + 1..close];
-    let expr = parse_all(inner, cursor.lexemes[close].span.start, ")", |parser| parser.parse_expr())?;
+    let expr = parse_all(inner, End::Before(&cursor.lexemes[close]), ")", |parser| parser.parse_expr())?;
     super::swallowed::refuse(&expr)?;
     cursor.at = close + 1;
     Ok(ColumnKind::Computed(Box::new(expr)))

@@ -11,8 +11,36 @@ use crate::error::{Error, Location, Result, Span, closest};
 pub(super) struct Cursor<'a> {
     pub lexemes: &'a [Lexeme],
     pub at: usize,
-    /// Where the statement, or the part that is read, ends.
-    pub end: Location,
+    pub end: End<'a>,
+}
+
+/// What is behind the lexemes that are read: the end of the statement, or the lexeme that ends this part of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End<'a> {
+    Statement(Location),
+    Before(&'a Lexeme),
+}
+
+impl<'a> End<'a> {
+    /// Of `lexemes[..at]`.
+    pub fn before(lexemes: &'a [Lexeme], at: usize, end: End<'a>) -> End<'a> {
+        lexemes.get(at).map_or(end, End::Before)
+    }
+
+    pub fn span(&self) -> Span {
+        match self {
+            End::Statement(at) => Span { start: *at, end: *at },
+            End::Before(lexeme) => lexeme.span,
+        }
+    }
+
+    /// As in `found …`.
+    pub fn shown(&self) -> String {
+        match self {
+            End::Statement(_) => "the end of the statement".to_string(),
+            End::Before(lexeme) => shown(&lexeme.token),
+        }
+    }
 }
 
 /// Words that can't be a name unless quoted: taken for one, they would hide that the name is missing.
@@ -57,7 +85,7 @@ pub(super) const RESERVED: &[&str] = &[
 ];
 
 impl<'a> Cursor<'a> {
-    pub fn new(lexemes: &'a [Lexeme], end: Location) -> Self {
+    pub fn new(lexemes: &'a [Lexeme], end: End<'a>) -> Self {
         Cursor { lexemes, at: 0, end }
     }
 
@@ -139,8 +167,10 @@ impl<'a> Cursor<'a> {
     pub fn plain_name(&mut self, what: &str) -> Result<Name> {
         let name = self.name(what)?;
         match self.peek() {
-            Some(dot) if dot.token == Token::Period => Err(Error::invalid_at(dot.span, format!("{what} has no schema"))
-                .help("all streams, sinks, views and queries share one catalog; leave the part before the dot out")),
+            Some(dot) if dot.token == Token::Period => {
+                Err(Error::invalid_at(dot.span, format!("{what} has no schema"))
+                    .help("all streams, sinks, views and queries share one catalog; leave the part before the dot out"))
+            }
             _ => Ok(name),
         }
     }
@@ -196,7 +226,7 @@ impl<'a> Cursor<'a> {
 
     /// The place of the next lexeme, or of the end.
     pub fn place(&self) -> Span {
-        self.peek().map_or(Span { start: self.end, end: self.end }, |l| l.span)
+        self.peek().map_or_else(|| self.end.span(), |l| l.span)
     }
 
     /// From the lexeme at `from` to the last one taken.
@@ -210,7 +240,7 @@ impl<'a> Cursor<'a> {
     /// `expected …, found …`, with the closest of `words` where what was found looks like one.
     pub fn expected(&self, what: &str, words: &[&str]) -> Error {
         let Some(lexeme) = self.peek() else {
-            return Error::invalid_at(self.place(), format!("expected {what}, found the end of the statement"));
+            return Error::invalid_at(self.place(), format!("expected {what}, found {}", self.end.shown()));
         };
         let error = Error::invalid_at(lexeme.span, format!("expected {what}, found {}", shown(&lexeme.token)));
         match lexeme.word().and_then(|word| closest(word, words.iter().copied())) {

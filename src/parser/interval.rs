@@ -191,7 +191,9 @@ fn scaled(text: &str, number: &str, each: i128) -> Result<i128> {
         let part: i128 = fraction.parse().map_err(|_| wrong())?;
         let scale = 10i128.pow(fraction.len() as u32);
         if part * each % scale != 0 {
-            return Err(Error::invalid(format!("the interval '{text}' is not a whole number of microseconds or months")));
+            return Err(Error::invalid(format!(
+                "the interval '{text}' is not a whole number of microseconds or months"
+            )));
         }
         value += part * each / scale;
     }

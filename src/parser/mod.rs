@@ -36,6 +36,7 @@ mod statement;
 
 mod canonical;
 mod write;
+mod write_definition;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! One statement's text → [`ParsedStatement`]: which statement it is, by its first words.
 
-
-use super::cursor::Cursor;
+use super::cursor::{Cursor, End};
 use super::lexer::{Lexeme, lex};
 use super::query::{query, starts_query};
 use super::sql::parse_all;
@@ -17,8 +16,20 @@ const OURS: [&str; 20] = [
 
 /// The words that begin a statement which sqlparser reads and DataFusion runs or refuses.
 const SQL: [&str; 14] = [
-    "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "BEGIN", "COMMIT", "ROLLBACK", "PREPARE", "EXECUTE",
-    "DEALLOCATE", "USE", "ANALYZE", "CALL",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "MERGE",
+    "TRUNCATE",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "PREPARE",
+    "EXECUTE",
+    "DEALLOCATE",
+    "USE",
+    "ANALYZE",
+    "CALL",
 ];
 
 /// Reads one statement, with or without its `;`, that begins at `start` of the input.
@@ -39,7 +50,7 @@ pub fn parse_one(text: &str, start: Location) -> Result<ParsedStatement> {
     }
     let span = Span { start: first.span.start, end: last.span.end };
     let written = text[first.range.start..last.range.end].to_string();
-    let mut cursor = Cursor::new(&lexemes, span.end);
+    let mut cursor = Cursor::new(&lexemes, End::Statement(span.end));
     let statement = statement(&mut cursor, text)?;
     Ok(ParsedStatement { statement, text: written, span })
 }

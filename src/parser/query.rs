@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{FunctionArg, FunctionArgExpr, Ident, ObjectName, Select, TableFactor, Visit, Visitor};
 use sqlparser::tokenizer::Token;
 
+use super::cursor::End;
 use super::lexer::{Lexeme, ours};
 use super::sql::parse_all;
 use super::statement::QueryText;
@@ -12,13 +13,13 @@ use super::watermark::{Cut, cut};
 use super::{swallowed, windows};
 use crate::error::{Error, Location, Result, Span};
 
-/// Reads a whole query; `text` is the statement's, `end` the place behind the query.
+/// Reads a whole query; `text` is the statement's, `end` what is behind the query.
 ///
 /// # Errors
 /// What is wrong with its SQL or with our clauses in it, and what DataFusion would read and ignore.
-pub(super) fn query(lexemes: &[Lexeme], text: &str, end: Location) -> Result<QueryText> {
+pub(super) fn query(lexemes: &[Lexeme], text: &str, end: End<'_>) -> Result<QueryText> {
     let (Some(first), Some(last)) = (lexemes.first(), lexemes.last()) else {
-        return Err(Error::invalid_at(Span { start: end, end }, "expected a query, found the end of the statement"));
+        return Err(Error::invalid_at(end.span(), format!("expected a query, found {}", end.shown())));
     };
     let Cut { lexemes: sql, watermarks, within_watermark } = cut(windows::rewrite(lexemes)?, end)?;
     let ast = *parse_all(&sql, end, "the end of the query", |parser| parser.parse_query())?;
@@ -62,7 +63,7 @@ fn check_places(query: &QueryText, sql: &[Lexeme]) -> Result<()> {
 }
 
 fn is_parenthesis(sql: &[Lexeme], place: Location) -> bool {
-    sql.binary_search_by_key(&place, |l| l.span.start).is_ok_and(|at| sql[at].token == Token::LParen)
+    sql.iter().any(|l| l.span.start == place && l.token == Token::LParen)
 }
 
 /// Where SELECT keywords and the names of tables stand.

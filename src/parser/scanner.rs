@@ -58,11 +58,18 @@ enum Mode {
     #[default]
     Plain,
     /// Closed by this character; with `escapes`, a backslash hides the next one.
-    Quote { close: char, escapes: bool },
+    Quote {
+        close: char,
+        escapes: bool,
+    },
     /// `r'''…'''`
     Triple(char),
-    Comment { depth: usize },
-    Dollar { close: String },
+    Comment {
+        depth: usize,
+    },
+    Dollar {
+        close: String,
+    },
 }
 
 impl Scanner {

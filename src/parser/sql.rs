@@ -5,7 +5,7 @@
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::TokenWithSpan;
 
-use super::cursor::shown;
+use super::cursor::{End, shown};
 use super::depth;
 use super::dialect::LevadaDialect;
 use super::lexer::{Lexeme, point, theirs};
@@ -47,13 +47,13 @@ const CLAUSES: &[&str] = &[
 ];
 
 /// Runs one of sqlparser's productions over lexemes; answers what it made and how many lexemes it took.
-/// `end` is the place to blame when it wants more than there is.
+/// `end` is what it finds when it wants more than there is.
 ///
 /// # Errors
 /// sqlparser's message, with the place of what it stumbled over.
 pub(super) fn parse_prefix<T>(
     lexemes: &[Lexeme],
-    end: Location,
+    end: End<'_>,
     production: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<(T, usize)> {
     depth::check(lexemes)?;
@@ -66,10 +66,10 @@ pub(super) fn parse_prefix<T>(
     }
 }
 
-/// The same for a production that must take all lexemes; `what` they are, as in `the end of the statement`.
+/// The same for a production that must take all lexemes; `what_ends` with them, as in `the end of the query`.
 pub(super) fn parse_all<T>(
     lexemes: &[Lexeme],
-    end: Location,
+    end: End<'_>,
     what_ends: &str,
     production: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<T> {
@@ -83,27 +83,25 @@ pub(super) fn parse_all<T>(
     }
 }
 
-fn convert(error: ParserError, lexemes: &[Lexeme], end: Location) -> Error {
+fn convert(error: ParserError, lexemes: &[Lexeme], end: End<'_>) -> Error {
     let text = match error {
         ParserError::ParserError(text) | ParserError::TokenizerError(text) => text,
         ParserError::RecursionLimitExceeded => return depth::too_deep(lexemes.first().map(|l| l.span)),
     };
     let (message, place) = split_place(&text);
+    // sqlparser's end of input has no place; its other errors without one are about the whole.
+    if let Some(expected) = message.strip_suffix("found: EOF") {
+        let message = reworded(&format!("{expected}found: {}", end.shown()));
+        return with_guess(Error::invalid_at(end.span(), message), lexemes, lexemes.len());
+    }
     let message = reworded(message);
-    let Some(place) = place else {
-        // sqlparser's end of input has no place; its other errors without one are about the statement as a whole.
-        let whole = lexemes.first().map_or(Span { start: end, end }, |l| Span { start: l.span.start, end });
-        let span = if text.ends_with("found: EOF") { Span { start: end, end } } else { whole };
-        let at = lexemes.len();
-        return if text.ends_with("found: EOF") {
-            with_guess(Error::invalid_at(span, message), lexemes, at)
-        } else {
-            Error::invalid_at(span, message)
-        };
-    };
-    match lexemes.binary_search_by_key(&place, |l| l.span.start) {
-        Ok(at) => with_guess(Error::invalid_at(lexemes[at].span, message), lexemes, at),
-        Err(_) => Error::invalid_at(point(place), message),
+    match place.map(|place| (place, lexemes.binary_search_by_key(&place, |l| l.span.start))) {
+        Some((_, Ok(at))) => with_guess(Error::invalid_at(lexemes[at].span, message), lexemes, at),
+        Some((place, Err(_))) => Error::invalid_at(point(place), message),
+        None => {
+            let start = lexemes.first().map_or(end.span().start, |l| l.span.start);
+            Error::invalid_at(Span { start, end: end.span().start }, message)
+        }
     }
 }
 
@@ -122,12 +120,10 @@ fn split_place(text: &str) -> (&str, Option<Location>) {
 /// sqlparser's `Expected: X, found: Y` in the house's words.
 fn reworded(message: &str) -> String {
     let message = message.trim_start_matches("sql parser error: ");
-    let Some((expected, found)) =
-        message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: "))
+    let Some((expected, found)) = message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: "))
     else {
         return message.to_string();
     };
-    let found = if found == "EOF" { "the end of the statement" } else { found };
     format!("expected {}, found {found}", expected.trim_start_matches("expected to match "))
 }
 

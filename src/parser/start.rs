@@ -6,7 +6,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, End};
 use super::lexer::Lexeme;
 use super::query::query;
 use super::statement::*;
@@ -27,13 +27,9 @@ pub(super) fn start_query(cursor: &mut Cursor<'_>, text: &str) -> Result<Stateme
         return Err(cursor.expected(if target.is_some() { "AS and a SELECT" } else { "INTO or AS" }, &["INTO", "AS"]));
     }
     let lexemes = &cursor.lexemes[cursor.at..];
-    let (query, clauses) = match clauses_begin(lexemes, cursor.end) {
-        Some((at, clauses)) => (query(&lexemes[..at], text, end_of(lexemes, at, cursor))?, clauses),
-        None => match query(lexemes, text, cursor.end) {
-            Ok(query) => (query, Clauses::default()),
-            Err(error) => return Err(wrong_clause(lexemes, text, cursor).unwrap_or(error)),
-        },
-    };
+    let (at, clauses) = clauses_begin(lexemes, cursor.end).unwrap_or((lexemes.len(), Clauses::default()));
+    let query = query(&lexemes[..at], text, End::before(lexemes, at, cursor.end))
+        .map_err(|error| wrong_clause(lexemes, text, cursor).unwrap_or(error))?;
     let Clauses { mode, trigger, stop_after, checkpoint, options } = clauses;
     Ok(Statement::StartQuery(Box::new(StartQuery {
         if_not_exists,
@@ -46,10 +42,6 @@ pub(super) fn start_query(cursor: &mut Cursor<'_>, text: &str) -> Result<Stateme
         checkpoint: checkpoint.map(|(location, _)| location),
         options: options.map(|(options, _)| options).unwrap_or_default(),
     })))
-}
-
-fn end_of(lexemes: &[Lexeme], at: usize, cursor: &Cursor<'_>) -> crate::error::Location {
-    lexemes.get(at).map_or(cursor.end, |l| l.span.start)
 }
 
 /// `CONSOLE`, `BLACKHOLE`, `TABLE t` or the name of a sink.
@@ -77,15 +69,15 @@ struct Clauses {
 }
 
 /// The first place from which everything is clauses, and the clauses.
-fn clauses_begin(lexemes: &[Lexeme], end: crate::error::Location) -> Option<(usize, Clauses)> {
+fn clauses_begin(lexemes: &[Lexeme], end: End<'_>) -> Option<(usize, Clauses)> {
     outside(lexemes).filter(|&at| lexemes[at].is_any(&HEADS)).find_map(|at| {
         let mut cursor = Cursor { lexemes, at, end };
         Some((at, clauses(&mut cursor).ok()?))
     })
 }
 
-/// When there is no such place and the query can't be read either: what is wrong with the clauses, if the query in
-/// front of them is right.
+/// When the query in front of that place (or the whole, without one) can't be read: what is wrong with the clauses, if
+/// there is a place further in front from which the query is right and they are not.
 fn wrong_clause(lexemes: &[Lexeme], text: &str, cursor: &Cursor<'_>) -> Option<Error> {
     const TRIES: usize = 16;
     let looks_like_head = |at: &usize| {
@@ -93,7 +85,7 @@ fn wrong_clause(lexemes: &[Lexeme], text: &str, cursor: &Cursor<'_>) -> Option<E
         *at > 0 && word.len() > 3 && closest(word, HEADS).is_some()
     };
     outside(lexemes).filter(looks_like_head).take(TRIES).find_map(|at| {
-        query(&lexemes[..at], text, end_of(lexemes, at, cursor)).ok()?;
+        query(&lexemes[..at], text, End::before(lexemes, at, cursor.end)).ok()?;
         clauses(&mut Cursor { lexemes, at, end: cursor.end }).err()
     })
 }
@@ -148,8 +140,9 @@ fn once<T>(
 ) -> Result<()> {
     if let Some((_, first)) = slot {
         let (line, column) = (first.start.line, first.start.column);
-        return Err(Error::invalid_at(head, format!("{name} is given twice"))
-            .help(format!("it stands at {line}:{column} too")));
+        return Err(
+            Error::invalid_at(head, format!("{name} is given twice")).help(format!("it stands at {line}:{column} too"))
+        );
     }
     let from = cursor.at;
     let value = read(cursor)?;

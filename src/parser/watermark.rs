@@ -10,7 +10,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, End};
 use super::lexer::Lexeme;
 use super::statement::WatermarkClause;
 use crate::error::{Error, Location, Result};
@@ -25,7 +25,7 @@ pub(super) struct Cut {
 
 /// # Errors
 /// A clause that is not finished, or that stands where it can't.
-pub(super) fn cut(lexemes: Vec<Lexeme>, end: Location) -> Result<Cut> {
+pub(super) fn cut(lexemes: Vec<Lexeme>, end: End<'_>) -> Result<Cut> {
     let mentioned = lexemes.iter().any(|l| l.is_word("WATERMARK"));
     if !mentioned {
         return Ok(Cut { lexemes, watermarks: Vec::new(), within_watermark: Vec::new() });
@@ -56,7 +56,7 @@ struct Block {
 
 struct Cutter<'a> {
     lexemes: &'a [Lexeme],
-    end: Location,
+    end: End<'a>,
     blocks: Vec<Block>,
     out: Vec<Lexeme>,
     watermarks: Vec<WatermarkClause>,

@@ -214,3 +214,133 @@ impl Write for Cancellable<'_> {
         self.out.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use arrow::array::Int64Array;
+
+    use super::*;
+
+    /// What was written, to be looked at.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const PEOPLE: PrintSettings =
+        PrintSettings { format: Format::Table, expanded: Expanded::Off, timing: true, footers: true, quiet: false };
+    const SCRIPT: PrintSettings = PrintSettings { timing: false, footers: false, ..PEOPLE };
+
+    fn batch(values: &[i64]) -> RecordBatch {
+        RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(values.to_vec())) as _)]).unwrap()
+    }
+
+    fn rows(batches: Vec<Result<RecordBatch>>) -> Answer {
+        Answer::Rows { schema: batch(&[]).schema(), rows: Box::new(batches.into_iter()), notices: Vec::new() }
+    }
+
+    fn print(settings: PrintSettings, answer: Answer, as_they_come: bool) -> (String, Result<()>) {
+        let written = Written::default();
+        let (output, cancel) = (Output::to(written.clone()), CancelToken::default());
+        let printer = Printer { settings, output: &output, cancel: &cancel };
+        let printed = printer.print(answer, as_they_come, &|| Duration::from_micros(12_431));
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        (text, printed)
+    }
+
+    #[test]
+    fn people_see_how_many_rows_and_how_long() {
+        let two = || rows(vec![Ok(batch(&[1])), Ok(batch(&[22]))]);
+        let table = "+----+\n|  n |\n+----+\n|  1 |\n| 22 |\n+----+\n";
+        assert_eq!(print(PEOPLE, two(), false).0, format!("{table}2 rows · 12.4 ms\n"));
+        assert_eq!(print(PrintSettings { timing: false, ..PEOPLE }, two(), false).0, format!("{table}(2 rows)\n"));
+        assert_eq!(print(PrintSettings { quiet: true, ..PEOPLE }, two(), false).0, table);
+        let one = rows(vec![Ok(batch(&[1]))]);
+        assert!(print(PEOPLE, one, false).0.ends_with("1 row · 12.4 ms\n"));
+        let done = || Answer::Done { tag: "CREATE STREAM".into(), notices: Vec::new() };
+        assert_eq!(print(PEOPLE, done(), false).0, "CREATE STREAM · 12.4 ms\n");
+        assert_eq!(print(SCRIPT, done(), false).0, "");
+    }
+
+    #[test]
+    fn programs_see_rows_only() {
+        for (format, text) in [
+            (Format::Csv, "n\n1\n2\n"),
+            (Format::Json, "[{\"n\":1},\n{\"n\":2}]\n"),
+            (Format::JsonLines, "{\"n\":1}\n{\"n\":2}\n"),
+        ] {
+            let answer = rows(vec![Ok(batch(&[1])), Ok(batch(&[])), Ok(batch(&[2]))]);
+            assert_eq!(print(PrintSettings { format, ..PEOPLE }, answer, false).0, text);
+        }
+    }
+
+    #[test]
+    fn expanded_is_one_column_a_line_in_place_of_a_table_only() {
+        let expanded = PrintSettings { expanded: Expanded::On, ..SCRIPT };
+        assert_eq!(print(expanded, rows(vec![Ok(batch(&[7]))]), false).0, "-[ RECORD 1 ]-\nn | 7\n");
+        let csv = PrintSettings { format: Format::Csv, ..expanded };
+        assert_eq!(print(csv, rows(vec![Ok(batch(&[7]))]), false).0, "n\n7\n");
+    }
+
+    #[test]
+    fn rows_that_come_one_by_one_have_one_header() {
+        let answer = || rows(vec![Ok(batch(&[1])), Ok(batch(&[])), Ok(batch(&[2]))]);
+        assert_eq!(print(PrintSettings { format: Format::Csv, ..SCRIPT }, answer(), true).0, "n\n1\n2\n");
+        let json = PrintSettings { format: Format::Json, ..SCRIPT };
+        assert_eq!(print(json, answer(), true).0, "{\"n\":1}\n{\"n\":2}\n");
+        assert_eq!(print(SCRIPT, answer(), true).0.matches("| n |").count(), 2);
+    }
+
+    #[test]
+    fn a_text_ends_with_a_newline() {
+        assert_eq!(print(SCRIPT, Answer::Text("a\nb".into()), false).0, "a\nb\n");
+        assert_eq!(print(SCRIPT, Answer::Text("a\n".into()), false).0, "a\n");
+    }
+
+    #[test]
+    fn an_error_behind_some_rows_is_an_error_and_half_a_table_is_none() {
+        let (text, printed) = print(SCRIPT, rows(vec![Ok(batch(&[1])), Err(Error::invalid("no"))]), false);
+        assert_eq!((text.as_str(), printed.unwrap_err().to_string().as_str()), ("", "no"));
+    }
+
+    #[test]
+    fn a_cancelled_answer_stops_in_the_middle() {
+        let written = Written::default();
+        let (output, cancel) = (Output::to(written.clone()), CancelToken::default());
+        let token = cancel.clone();
+        let endless = std::iter::repeat_with(|| Ok(batch(&[1]))).inspect(move |_| token.cancel());
+        let answer = Answer::Rows { schema: batch(&[]).schema(), rows: Box::new(endless), notices: Vec::new() };
+        let printer = Printer { settings: SCRIPT, output: &output, cancel: &cancel };
+        let error = printer.print(answer, false, &|| Duration::ZERO).unwrap_err();
+        assert!(matches!(error, Error::Cancelled { .. }), "{error:?}");
+        assert_eq!(written.0.lock().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn an_output_that_fails_is_an_error() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (output, cancel) = (Output::to(Full), CancelToken::default());
+        let printer = Printer { settings: SCRIPT, output: &output, cancel: &cancel };
+        let error = printer.print(rows(vec![Ok(batch(&[1]))]), false, &|| Duration::ZERO).unwrap_err();
+        assert!(error.to_string().starts_with("can't write the result: "), "{error}");
+    }
+}

@@ -40,6 +40,12 @@ impl Output {
         Output { shared: Arc::new(Mutex::new(Box::new(writer))), broken, is_terminal }
     }
 
+    /// Anything that is no terminal.
+    #[cfg(test)]
+    pub(super) fn to(writer: impl Write + Send + 'static) -> Self {
+        Output { shared: Arc::new(Mutex::new(Box::new(writer))), broken: Arc::default(), is_terminal: false }
+    }
+
     /// Takes the output for one answer: nobody else writes until it is given back.
     pub(super) fn lock(&self) -> MutexGuard<'_, Box<dyn Write + Send>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)

@@ -129,7 +129,8 @@ impl Shell {
         match outcome {
             Ok(flow) => flow,
             Err(Error::Cancelled { message }) if self.turns.is_some() => {
-                say(&message);
+                // Behind the terminal's `^C`.
+                say(&format!("\n{message}"));
                 Flow::Next
             }
             Err(error) => {

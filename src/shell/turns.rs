@@ -121,3 +121,62 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    struct Shown(Sender<String>);
+
+    impl ExternalPrinter for Shown {
+        fn print(&mut self, text: String) -> rustyline::Result<()> {
+            self.0.send(text).map_err(|_| io::Error::other("nobody looks").into())
+        }
+    }
+
+    fn started() -> (Arc<Turns>, Receiver<String>) {
+        let (sender, shown) = channel();
+        let turns = Turns::new();
+        turns.begin(Turn::Printing);
+        turns.start(Some(Box::new(Shown(sender)))).unwrap();
+        (turns, shown)
+    }
+
+    #[test]
+    fn notices_wait_for_the_end_of_an_answer() {
+        let (turns, shown) = started();
+        turns.notice("query q failed\x1b[2J");
+        turns.notice("query r failed\n");
+        assert!(shown.try_recv().is_err());
+        turns.begin(Turn::Editing);
+        assert_eq!(shown.recv().unwrap(), "query q failed\\x1b[2J\nquery r failed\n");
+    }
+
+    #[test]
+    fn a_batch_appears_above_the_line_that_is_edited() {
+        let (turns, shown) = started();
+        turns.begin(Turn::Editing);
+        turns.show("-- Batch: 1\n").unwrap();
+        assert_eq!(shown.recv().unwrap(), "-- Batch: 1\n");
+    }
+
+    #[test]
+    fn a_sink_waits_while_too_much_is_not_shown() {
+        let turns = Turns::new();
+        turns.begin(Turn::Editing);
+        turns.show(&"x".repeat(MOST_WAITING)).unwrap();
+        let (waiting, (done, ended)) = (turns.clone(), channel());
+        std::thread::spawn(move || {
+            waiting.show("one more\n").unwrap();
+            done.send(()).unwrap();
+        });
+        assert!(ended.try_recv().is_err());
+        let (sender, shown) = channel();
+        turns.start(Some(Box::new(Shown(sender)))).unwrap();
+        assert_eq!(shown.recv().unwrap().len(), MOST_WAITING);
+        assert_eq!(shown.recv().unwrap(), "one more\n");
+        ended.recv().unwrap();
+    }
+}

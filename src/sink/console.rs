@@ -7,7 +7,7 @@
 //! +---------------------+------+-------+
 //! | 2026-01-01T00:05:00 | /a   |     7 |
 //! ```
-//! In the formats that programs read (csv, json, jsonlines) the batch's number is a column, `__batch`, and the line
+//! In the formats that programs read (csv, tsv, json, jsonlines) the batch's number is a column, `__batch`, and the line
 //! goes to the notices. A query that can take rows back has `op` (`__op`) first. What is not known is shown as `-`.
 //! Nothing is remembered: a batch that is run again after a crash is shown again.
 
@@ -19,7 +19,7 @@ use super::changelog::Changelog;
 use super::encode::write_whole;
 use super::{BatchId, BatchSummary, Begin, SharedOutput, Sink, SinkCommit, SinkContext};
 use crate::delta::Delta;
-use crate::display::{Format, write_rows};
+use crate::display::{Format, RowWriter};
 use crate::error::{Error, Result};
 use crate::options::OptionSpec;
 use crate::parser::OutputMode;
@@ -47,15 +47,15 @@ pub struct ConsoleSink {
     batch: BatchId,
     /// By partition, in the order they came.
     rows: Vec<Vec<RecordBatch>>,
-    /// The CSV header, once it was written.
-    header: Option<Vec<u8>>,
+    /// The header of csv and tsv stands above the first batch only.
+    header_written: bool,
 }
 
 /// Opens the sink. It takes every mode.
 pub fn open(context: &SinkContext, output: SharedOutput, style: ConsoleStyle) -> ConsoleSink {
-    let changelog = match style.format {
-        Format::Table | Format::Markdown | Format::Vertical => Changelog::new(context, None, "op"),
-        Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => Changelog::new(context, Some("__batch"), "__op"),
+    let changelog = match is_for_people(style.format) {
+        true => Changelog::new(context, None, "op"),
+        false => Changelog::new(context, Some("__batch"), "__op"),
     };
     ConsoleSink {
         output,
@@ -65,7 +65,7 @@ pub fn open(context: &SinkContext, output: SharedOutput, style: ConsoleStyle) ->
         changelog,
         batch: 0,
         rows: Vec::new(),
-        header: None,
+        header_written: false,
     }
 }
 
@@ -87,26 +87,26 @@ impl ConsoleSink {
         )
     }
 
-    /// The batch's rows as the style wants them; a CSV header only once.
+    /// The batch's rows as the style wants them; the header of csv and tsv only once.
     fn text(&mut self, batches: &[RecordBatch]) -> Result<Vec<u8>> {
-        let text = self.write(batches)?;
-        if !matches!(self.style.format, Format::Csv | Format::Tsv) {
-            return Ok(text);
+        let mut writer = RowWriter::new(self.style.format, self.changelog.schema());
+        if std::mem::replace(&mut self.header_written, true) {
+            writer = writer.without_header();
         }
-        match &self.header {
-            None => {
-                self.header = Some(self.write(&[])?);
-                Ok(text)
-            }
-            Some(header) => Ok(text.strip_prefix(header.as_slice()).map(<[u8]>::to_vec).unwrap_or(text)),
-        }
-    }
-
-    fn write(&self, batches: &[RecordBatch]) -> Result<Vec<u8>> {
         let mut text = Vec::new();
-        write_rows(&mut text, self.style.format, batches, self.changelog.schema())
+        let written = batches.iter().try_for_each(|batch| writer.write(&mut text, batch));
+        written
+            .and_then(|()| writer.finish(&mut text))
             .map_err(|e| Error::Execution { message: format!("the result can't be shown: {e}") })?;
         Ok(text)
+    }
+}
+
+/// Whether the batch's line stands above its rows; otherwise the rows tell their batch.
+fn is_for_people(format: Format) -> bool {
+    match format {
+        Format::Table | Format::Markdown | Format::Vertical => true,
+        Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => false,
     }
 }
 
@@ -149,9 +149,9 @@ impl Sink for ConsoleSink {
         }
         let line = self.line(rows, summary);
         let mut text = Vec::new();
-        match self.style.format {
-            Format::Table | Format::Markdown | Format::Vertical => text.extend(format!("{line}\n").into_bytes()),
-            Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => (self.style.notices)(&line),
+        match is_for_people(self.style.format) {
+            true => text.extend(format!("{line}\n").into_bytes()),
+            false => (self.style.notices)(&line),
         }
         text.extend(self.text(&batches)?);
         write_whole(&self.output, "the console", &text)?;

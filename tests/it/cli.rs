@@ -11,7 +11,7 @@ fn levada(arguments: &[&str]) -> Command {
 }
 
 /// Runs to the end with this standard input.
-fn run_with(arguments: &[&str], input: &str) -> Output {
+pub fn run_with(arguments: &[&str], input: &str) -> Output {
     let mut command = levada(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -20,24 +20,24 @@ fn run_with(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn run(arguments: &[&str]) -> Output {
+pub fn run(arguments: &[&str]) -> Output {
     levada(arguments).output().unwrap()
 }
 
-fn code(output: &Output) -> i32 {
+pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-fn stdout(output: &Output) -> &str {
+pub fn stdout(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).unwrap()
 }
 
-fn stderr(output: &Output) -> &str {
+pub fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).unwrap()
 }
 
 #[track_caller]
-fn assert_no_escapes(output: &Output) {
+pub fn assert_no_escapes(output: &Output) {
     for bytes in [&output.stdout, &output.stderr] {
         assert!(!bytes.contains(&0x1b), "{}", String::from_utf8_lossy(bytes));
     }
@@ -55,7 +55,7 @@ fn wrong_usage_is_2_and_says_what_is_right() {
     for (arguments, hint) in [
         (&["--formt", "csv"][..], "--format"),
         (&["--format", "cvs", "-c", "\\q"], "did you mean csv?"),
-        (&["--timeout", "soon", "-c", "\\q"], "is no length of time"),
+        (&["--timeout", "soon", "-c", "\\q"], "is no unit of time"),
         (&["--timeout", "0s", "-c", "\\q"], "longer than nothing"),
         (&["query.sql"], "to run a file, write -f in front of it"),
         (&["SELECT 1"], "to run SQL, write -c in front of it"),

@@ -19,19 +19,43 @@ const FORMS: &[(&str, &str)] = &[
     ),
     ("CREATE STREAM IF NOT EXISTS s WITH (connector = 'rate')", "="),
     ("CREATE STREAM s (WATERMARK FOR ts AS ts - INTERVAL '1 month 2 days') WITH (format = 'parquet')", "="),
-    ("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts)", "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '0 seconds')"),
-    ("CREATE STREAM s (watermark TIMESTAMP, output INT, trigger INT, mode INT, checkpoint INT, window INT)", "CREATE STREAM s (\"watermark\" TIMESTAMP, output INT, trigger INT, mode INT, checkpoint INT, window INT)"),
-    ("CREATE STREAM s (a STRUCT<x INT, y ARRAY<TEXT>>, b DECIMAL(10,2), c INT[], \"offset\" BIGINT METADATA FROM 'offset')", "CREATE STREAM s (a STRUCT<x INT, y ARRAY<TEXT>>, b DECIMAL(10,2), c INT[], offset BIGINT METADATA FROM 'offset')"),
-    ("CREATE STREAM s (t TIMESTAMP(3) WITH TIME ZONE, u TIMESTAMP(9), k BIGINT METADATA FROM 'key', c AS (k % 3 + length('a;b')))", "="),
-    ("CREATE STREAM s (a INT) WITH (kafka.bootstrap.servers = 'x:1', \"Group\" = 'g')", "CREATE STREAM s (a INT) WITH (kafka.bootstrap.servers = 'x:1', group = 'g')"),
+    (
+        "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts)",
+        "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '0 seconds')",
+    ),
+    (
+        "CREATE STREAM s (watermark TIMESTAMP, output INT, trigger INT, mode INT, checkpoint INT, window INT)",
+        "CREATE STREAM s (\"watermark\" TIMESTAMP, output INT, trigger INT, mode INT, checkpoint INT, window INT)",
+    ),
+    (
+        "CREATE STREAM s (a STRUCT<x INT, y ARRAY<TEXT>>, b DECIMAL(10,2), c INT[], \"offset\" BIGINT METADATA FROM 'offset')",
+        "CREATE STREAM s (a STRUCT<x INT, y ARRAY<TEXT>>, b DECIMAL(10,2), c INT[], offset BIGINT METADATA FROM 'offset')",
+    ),
+    (
+        "CREATE STREAM s (t TIMESTAMP(3) WITH TIME ZONE, u TIMESTAMP(9), k BIGINT METADATA FROM 'key', c AS (k % 3 + length('a;b')))",
+        "=",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (kafka.bootstrap.servers = 'x:1', \"Group\" = 'g')",
+        "CREATE STREAM s (a INT) WITH (kafka.bootstrap.servers = 'x:1', group = 'g')",
+    ),
     ("close stream S", "CLOSE STREAM s"),
     // Sinks, views, drop
     ("CREATE SINK out WITH (connector = 'file', path = '/tmp/x', format = 'json')", "="),
-    ("create or replace sink out with (connector = 'blackhole')", "CREATE OR REPLACE SINK out WITH (connector = 'blackhole')"),
+    (
+        "create or replace sink out with (connector = 'blackhole')",
+        "CREATE OR REPLACE SINK out WITH (connector = 'blackhole')",
+    ),
     ("CREATE SINK IF NOT EXISTS out WITH (connector = 'stdout')", "="),
     ("CREATE VIEW v AS SELECT * FROM s", "="),
-    ("create or replace view v (a, \"B\") as select x, y from s where x>1", "CREATE OR REPLACE VIEW v (a, \"B\") AS SELECT x, y FROM s WHERE x > 1"),
-    ("CREATE VIEW IF NOT EXISTS v AS SELECT ts FROM s WITH WATERMARK ts DELAY '5 s'", "CREATE VIEW IF NOT EXISTS v AS SELECT ts FROM s WITH WATERMARK ts DELAY '5 s'"),
+    (
+        "create or replace view v (a, \"B\") as select x, y from s where x>1",
+        "CREATE OR REPLACE VIEW v (a, \"B\") AS SELECT x, y FROM s WHERE x > 1",
+    ),
+    (
+        "CREATE VIEW IF NOT EXISTS v AS SELECT ts FROM s WITH WATERMARK ts DELAY '5 s'",
+        "CREATE VIEW IF NOT EXISTS v AS SELECT ts FROM s WITH WATERMARK ts DELAY '5 s'",
+    ),
     ("DROP STREAM s", "="),
     ("drop sink if exists S", "DROP SINK IF EXISTS s"),
     ("DROP TABLE t", "="),
@@ -49,7 +73,10 @@ const FORMS: &[(&str, &str)] = &[
     ("START QUERY q INTO BLACKHOLE AS SELECT * FROM s OUTPUT MODE COMPLETE TRIGGER ONCE", "="),
     ("START QUERY q INTO out AS SELECT * FROM s TRIGGER CONTINUOUS INTERVAL '1 second'", "="),
     ("START QUERY q INTO \"console\" AS SELECT * FROM s TRIGGER MANUAL", "="),
-    ("START QUERY q AS (SELECT * FROM s) STOP AFTER 1 BATCH", "START QUERY q AS (SELECT * FROM s) STOP AFTER 1 BATCHES"),
+    (
+        "START QUERY q AS (SELECT * FROM s) STOP AFTER 1 BATCH",
+        "START QUERY q AS (SELECT * FROM s) STOP AFTER 1 BATCHES",
+    ),
     ("STOP QUERY q", "="),
     ("STOP QUERY q AFTER 3 BATCHES TIMEOUT INTERVAL '1 minute'", "="),
     ("stop query q when idle timeout '90 seconds'", "STOP QUERY q WHEN IDLE TIMEOUT INTERVAL '90 seconds'"),
@@ -228,4 +255,21 @@ fn crash_and_step_have_defaults() {
         parsed("CRASH QUERY q AT 'x.y' HIT 1 AS KILL").to_string()
     );
     assert!(matches!(parsed("STEP QUERY q"), Statement::StepQuery { step: Step::Batches(1), .. }));
+}
+
+/// The examples of the SQL reference.
+#[test]
+fn every_example_of_the_reference() {
+    let reference = include_str!("../../../docs/sql.md");
+    let examples: Vec<&str> =
+        reference.split("```sql\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(sql, _)| sql).collect();
+    assert!(examples.len() > 20);
+    for example in examples {
+        for statement in parse_statements(example) {
+            let statement = statement.unwrap_or_else(|error| panic!("{example}\n{error:?}"));
+            if statement.statement != Statement::DataFusion {
+                canonical(&statement.text);
+            }
+        }
+    }
 }

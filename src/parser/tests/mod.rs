@@ -61,7 +61,7 @@ fn canonical(text: &str) -> String {
 /// The debug text of a statement without places and without the text of queries, which are not what it means.
 fn without_places(statement: &Statement) -> String {
     let text = format!("{statement:#?}");
-    let mut out = String::with_capacity(text.len());
+    let mut kept: Vec<String> = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let indent = line.len() - line.trim_start().len();
@@ -69,10 +69,18 @@ fn without_places(statement: &Statement) -> String {
         let is_place = ["Location {", "Span {"].iter().any(|place| body.trim_end_matches(',').ends_with(place));
         if is_place {
             while lines.next().is_some_and(|inner| inner.len() - inner.trim_start().len() > indent) {}
-        } else if !(body.starts_with("text: ") || body.contains("Span(") || body.contains("Location(")) {
-            out.push_str(line);
-            out.push('\n');
+            continue;
         }
+        if body.starts_with("text: ") || body.contains("Span(") || body.contains("Location(") {
+            continue;
+        }
+        // What nobody quoted folds.
+        if body == "quote_style: None,"
+            && let Some(value) = kept.last_mut()
+        {
+            *value = value.to_lowercase();
+        }
+        kept.push(line.to_string());
     }
-    out
+    kept.join("\n")
 }

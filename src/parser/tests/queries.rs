@@ -111,7 +111,7 @@ fn with_watermark_belongs_to_its_block() {
     let [first, second] = &query.watermarks[..] else { panic!() };
     assert_eq!(first.select, Location { line: 2, column: 3 });
     assert_eq!(first.to_string(), "ts DELAY INTERVAL '10 seconds'");
-    assert_eq!((first.span.start.column, first.span.end.column), (58, 90));
+    assert_eq!((first.span.start.column, first.span.end.column), (58, 88));
     assert_eq!(second.to_string(), "\"T\".ts DELAY INTERVAL '1 hour'");
     assert_eq!((second.select, second.table), (first.select, None));
 }
@@ -121,10 +121,7 @@ fn with_watermark_in_set_operations_and_ctes() {
     let text = "WITH w AS (SELECT a FROM s WITH WATERMARK t DELAY '1 s') \
                 SELECT a FROM w UNION ALL SELECT a FROM r WITH WATERMARK u DELAY '2 s' LIMIT 5";
     let query = query(text);
-    assert_eq!(
-        query.ast.to_string(),
-        "WITH w AS (SELECT a FROM s) SELECT a FROM w UNION ALL SELECT a FROM r LIMIT 5"
-    );
+    assert_eq!(query.ast.to_string(), "WITH w AS (SELECT a FROM s) SELECT a FROM w UNION ALL SELECT a FROM r LIMIT 5");
     let columns: Vec<u64> = query.watermarks.iter().map(|w| w.select.column).collect();
     assert_eq!(columns, [12, text.rfind("SELECT").unwrap() as u64 + 1]);
     let first = query_of_from_first();
@@ -213,14 +210,30 @@ fn canonical_text_forgets_space_comments_and_case_only() {
     );
     assert_eq!(
         base,
-        of("select A ,Count ( * )\n from S -- x\n where X='A b' /* y */ group by WINDOW( ts,'1 m' )with watermark TS delay'1 s'")
+        of(
+            "select A ,Count ( * )\n from S -- x\n where X='A b' /* y */ group by WINDOW( ts,'1 m' )with watermark TS delay'1 s'"
+        )
     );
     let different = [
-        "SELECT 1", "SELECT 1.0", "SELECT '1'", "SELECT \"A\" FROM s", "SELECT a FROM s", "SELECT \"a b\" FROM s",
-        "SELECT - - 1", "SELECT -1", "SELECT a FROM s WITH WATERMARK ts DELAY '1 s'",
-        "SELECT a FROM s WATERMARK ts DELAY OF '1 s'", "SELECT 'a' 'b'", "SELECT 'A'", "SELECT E'a'", "SELECT x'61'",
-        "SELECT DISTINCT ON (a) a FROM s", "SELECT DISTINCT ON (a) WITHIN WATERMARK a FROM s", "SELECT a.b FROM s",
-        "SELECT ' a'", "SELECT 'a '",
+        "SELECT 1",
+        "SELECT 1.0",
+        "SELECT '1'",
+        "SELECT \"A\" FROM s",
+        "SELECT a FROM s",
+        "SELECT \"a b\" FROM s",
+        "SELECT - - 1",
+        "SELECT -1",
+        "SELECT a FROM s WITH WATERMARK ts DELAY '1 s'",
+        "SELECT a FROM s WATERMARK ts DELAY OF '1 s'",
+        "SELECT 'a' 'b'",
+        "SELECT 'A'",
+        "SELECT E'a'",
+        "SELECT x'61'",
+        "SELECT DISTINCT ON (a) a FROM s",
+        "SELECT DISTINCT ON (a) WITHIN WATERMARK a FROM s",
+        "SELECT a.b FROM s",
+        "SELECT ' a'",
+        "SELECT 'a '",
     ];
     let texts: std::collections::BTreeSet<String> = different.iter().map(|text| of(text)).collect();
     assert_eq!(texts.len(), different.len(), "{texts:?}");
@@ -248,8 +261,14 @@ fn intervals_in_expressions() {
         let expr: &Expr = expr;
         Interval::from_expr(expr)
     };
-    for text in ["INTERVAL '10 seconds'", "INTERVAL '10' SECOND", "INTERVAL 10 SECONDS", "'10 seconds'", "('10 s')", "INTERVAL '10' second"]
-    {
+    for text in [
+        "INTERVAL '10 seconds'",
+        "INTERVAL '10' SECOND",
+        "INTERVAL 10 SECONDS",
+        "'10 seconds'",
+        "('10 s')",
+        "INTERVAL '10' second",
+    ] {
         assert_eq!(interval(text).unwrap(), Interval { months: 0, micros: 10_000_000 }, "{text}");
     }
     assert_eq!(interval("INTERVAL -2 DAYS").unwrap().to_string(), "-2 days");

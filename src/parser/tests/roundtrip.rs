@@ -19,7 +19,17 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn interval() -> impl Strategy<Value = String> {
-    let unit = prop::sample::select(vec!["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "year"]);
+    let unit = prop::sample::select(vec![
+        "microsecond",
+        "millisecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "year",
+    ]);
     (0u32..100_000, unit, 0u8..3).prop_map(|(n, unit, spelling)| match spelling {
         0 => format!("'{n} {unit}s'"),
         1 => format!("INTERVAL '{n}' {unit}"),
@@ -87,8 +97,21 @@ fn query() -> impl Strategy<Value = String> {
 
 fn column() -> impl Strategy<Value = String> {
     let data_type = prop::sample::select(vec![
-        "INT", "BIGINT", "TEXT", "VARCHAR(10)", "DOUBLE", "TIMESTAMP", "TIMESTAMP(9)", "TIMESTAMP WITH TIME ZONE", "DATE",
-        "DECIMAL(10,2)", "BOOLEAN", "INT[]", "STRUCT<a INT, b TEXT>", "ARRAY<ARRAY<INT>>", "BYTEA",
+        "INT",
+        "BIGINT",
+        "TEXT",
+        "VARCHAR(10)",
+        "DOUBLE",
+        "TIMESTAMP",
+        "TIMESTAMP(9)",
+        "TIMESTAMP WITH TIME ZONE",
+        "DATE",
+        "DECIMAL(10,2)",
+        "BOOLEAN",
+        "INT[]",
+        "STRUCT<a INT, b TEXT>",
+        "ARRAY<ARRAY<INT>>",
+        "BYTEA",
     ]);
     let kind = prop_oneof![
         Just(String::new()),
@@ -115,7 +138,8 @@ fn create_stream() -> impl Strategy<Value = String> {
             if let Some((column, delay, idle, skew)) = watermark {
                 let idle = idle.map(|i| format!(" IDLE AFTER {i}")).unwrap_or_default();
                 let skew = skew.map(|i| format!(" MAX FUTURE SKEW {i}")).unwrap_or_default();
-                elements.insert(elements.len() / 2, format!("WATERMARK FOR {column} AS {column} - {delay}{skew}{idle}"));
+                elements
+                    .insert(elements.len() / 2, format!("WATERMARK FOR {column} AS {column} - {delay}{skew}{idle}"));
             }
             let list = if elements.is_empty() { String::new() } else { format!(" ({})", elements.join(", ")) };
             let options = options.map(|o| format!(" WITH {o}")).unwrap_or_default();
@@ -139,7 +163,11 @@ fn start_query() -> impl Strategy<Value = String> {
         name().prop_map(|name| format!("INTO {name} "))
     ];
     let clauses = (
-        prop::option::of(prop::sample::select(vec!["OUTPUT MODE APPEND", "OUTPUT MODE UPDATE", "OUTPUT MODE COMPLETE"])),
+        prop::option::of(prop::sample::select(vec![
+            "OUTPUT MODE APPEND",
+            "OUTPUT MODE UPDATE",
+            "OUTPUT MODE COMPLETE",
+        ])),
         prop::option::of(trigger()),
         prop::option::of((1u64..u64::MAX).prop_map(|n| format!("STOP AFTER {n} BATCHES"))),
         prop::option::of(text().prop_map(|text| format!("CHECKPOINT {text}"))),
@@ -150,8 +178,9 @@ fn start_query() -> impl Strategy<Value = String> {
             [mode.map(str::to_string), trigger, stop, checkpoint, options].into_iter().flatten().collect::<Vec<_>>()
         })
         .prop_shuffle();
-    (name(), target, query(), clauses)
-        .prop_map(|(name, target, query, clauses)| format!("START QUERY {name} {target}AS {query} {}", clauses.join(" ")))
+    (name(), target, query(), clauses).prop_map(|(name, target, query, clauses)| {
+        format!("START QUERY {name} {target}AS {query} {}", clauses.join(" "))
+    })
 }
 
 fn small() -> impl Strategy<Value = String> {
@@ -174,9 +203,8 @@ fn small() -> impl Strategy<Value = String> {
         name().prop_map(|name| format!("DROP QUERY IF EXISTS {name}")),
         name().prop_map(|name| format!("WATCH {name} LIMIT 3")),
         interval().prop_map(|interval| format!("ADVANCE CLOCK BY {interval}")),
-        (-9_000_000_000_000i64..9_000_000_000_000).prop_map(|ms| {
-            Statement::AdvanceClock(ClockMove::To(ms)).to_string()
-        }),
+        (-9_000_000_000_000i64..9_000_000_000_000)
+            .prop_map(|ms| { Statement::AdvanceClock(ClockMove::To(ms)).to_string() }),
         (name(), text(), 0u64..9).prop_map(|(name, point, n)| format!("CRASH QUERY {name} AT {point} AS torn {n}")),
     ]
 }
@@ -228,7 +256,23 @@ fn spellings_of_intervals() {
     }
     assert_eq!(Interval::parse("1 year 2 months").unwrap(), Interval { months: 14, micros: 0 });
     assert_eq!(Interval::parse("0.5 years").unwrap(), Interval { months: 6, micros: 0 });
-    for text in ["", " ", "10", "seconds", "1 s 2", "1..5 s", "0.0000001 s", "1 ns", "1.5 months", "1:60", "1:2:3:4", "9223372036854775808 us", "999999999999999999999 days", "- 1 s", "1 s;"] {
+    for text in [
+        "",
+        " ",
+        "10",
+        "seconds",
+        "1 s 2",
+        "1..5 s",
+        "0.0000001 s",
+        "1 ns",
+        "1.5 months",
+        "1:60",
+        "1:2:3:4",
+        "9223372036854775808 us",
+        "999999999999999999999 days",
+        "- 1 s",
+        "1 s;",
+    ] {
         assert!(Interval::parse(text).is_err(), "{text}");
     }
 }

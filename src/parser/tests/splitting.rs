@@ -39,7 +39,10 @@ fn what_stands_around_statements() {
     assert_eq!(&input[first.range], "SELECT 1");
     let second = splitter.next_text().unwrap().unwrap();
     assert_eq!(second.text, "SELECT\r\n 2");
-    assert_eq!((second.span.start, second.span.end), (Location { line: 4, column: 9 }, Location { line: 5, column: 3 }));
+    assert_eq!(
+        (second.span.start, second.span.end),
+        (Location { line: 4, column: 9 }, Location { line: 5, column: 3 })
+    );
     assert!(splitter.next_text().is_none());
     assert!(pieces("").is_empty() && pieces(" ;; -- x\n").is_empty() && pieces("#!/bin/x").is_empty());
 }

@@ -9,7 +9,7 @@
 //! A batch that is run again finds its entry and writes nothing, or finds none and writes new files. Files that no
 //! entry names are removed when their owner opens the sink again. A file can't take rows back: only APPEND is taken.
 
-pub mod manifest;
+mod manifest;
 mod partition;
 mod parts;
 mod writer;
@@ -17,7 +17,8 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use self::manifest::{Manifest, committed_files};
+use self::manifest::Manifest;
+pub use self::manifest::{FileEntry, committed_files, committed_files_in};
 use self::partition::Partitioner;
 use self::parts::{Parts, make_folder, stray_parts};
 use self::writer::FileFormat;
@@ -234,6 +235,8 @@ impl Sink for FileSink {
     }
 }
 
+#[cfg(test)]
+mod layout_tests;
 #[cfg(test)]
 mod manifest_tests;
 #[cfg(test)]
