@@ -5,8 +5,7 @@ use std::fmt::Write;
 use arrow::datatypes::Schema;
 
 use super::types::{ident, to_sql};
-use crate::options::{OptionEntry, OptionValue};
-use crate::parser::{CreateStream, Interval};
+use crate::parser::CreateStream;
 
 /// The text of `create` with the columns of `schema`, one a line.
 pub(super) fn text(create: &CreateStream, schema: &Schema) -> String {
@@ -15,51 +14,45 @@ pub(super) fn text(create: &CreateStream, schema: &Schema) -> String {
         let not_null = if field.is_nullable() { "" } else { " NOT NULL" };
         lines.push(format!("{} {}{not_null}", ident(field.name()), to_sql(field.data_type())));
     }
-    if let Some(w) = &create.watermark {
-        let column = ident(&w.column.value);
-        let mut line = format!("WATERMARK FOR {column} AS {column} - {}", interval(&w.delay));
-        for (words, value) in [("IDLE AFTER", &w.idle_after), ("MAX FUTURE SKEW", &w.max_future_skew)] {
-            if let Some(value) = value {
-                let _ = write!(line, " {words} {}", interval(value));
-            }
-        }
-        lines.push(line);
-    }
-    let mut text = format!("CREATE STREAM {} (\n    {}\n)", ident(&create.name.value), lines.join(",\n    "));
+    lines.extend(create.watermark.iter().map(ToString::to_string));
+    let mut text = format!("CREATE STREAM {} (\n    {}\n)", create.name, lines.join(",\n    "));
     if let Some(options) = create.options.as_ref().filter(|o| !o.entries.is_empty()) {
-        let entries: Vec<_> = options.entries.iter().map(entry).collect();
-        let _ = write!(text, " WITH ({})", entries.join(", "));
+        let _ = write!(text, " WITH {options}");
     }
     text
 }
 
-fn entry(entry: &OptionEntry) -> String {
-    let value = match &entry.value {
-        OptionValue::Text(text) => format!("'{}'", text.replace('\'', "''")),
-        OptionValue::Number(number) => number.clone(),
-        OptionValue::Bool(value) => value.to_string(),
-    };
-    format!("{} = {value}", entry.name)
-}
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, TimeUnit};
 
-fn interval(interval: &Interval) -> String {
-    const UNITS: [(i64, &str); 5] = [
-        (86_400_000_000, "days"),
-        (3_600_000_000, "hours"),
-        (60_000_000, "minutes"),
-        (1_000_000, "seconds"),
-        (1_000, "milliseconds"),
-    ];
-    let mut parts = Vec::new();
-    if interval.months != 0 {
-        parts.push(format!("{} months", interval.months));
+    use super::*;
+    use crate::error::Location;
+    use crate::parser::{Statement, parse_one};
+
+    #[test]
+    fn the_text_parses_to_the_stream_it_pins() {
+        let start = Location { line: 1, column: 1 };
+        let written = "CREATE STREAM \"S\" (WATERMARK FOR at AS at - INTERVAL '10 seconds') WITH (connector = 'file', path = 'a''b')";
+        let Ok(Statement::CreateStream(create)) = parse_one(written, start).map(|p| p.statement) else {
+            panic!("not a stream");
+        };
+        let schema = Schema::new(vec![
+            Field::new("at", DataType::Timestamp(TimeUnit::Microsecond, None), true),
+            Field::new("User", DataType::Utf8View, false),
+        ]);
+        let text = text(&create, &schema);
+        let expected = "\
+CREATE STREAM \"S\" (
+    at TIMESTAMP,
+    \"User\" STRING NOT NULL,
+    WATERMARK FOR at AS at - INTERVAL '10 seconds'
+) WITH (connector = 'file', path = 'a''b')";
+        assert_eq!(text, expected);
+        let Ok(Statement::CreateStream(again)) = parse_one(&text, start).map(|p| p.statement) else {
+            panic!("not a stream: {text}");
+        };
+        assert_eq!((again.options, again.columns.map(|c| c.len())), (create.options, Some(2)));
+        assert_eq!(again.watermark.map(|w| w.delay), create.watermark.map(|w| w.delay));
     }
-    let exact = UNITS.iter().find(|(size, _)| interval.micros % size == 0);
-    match exact {
-        _ if interval.micros == 0 && !parts.is_empty() => {}
-        _ if interval.micros == 0 => parts.push("0 seconds".into()),
-        Some((size, unit)) => parts.push(format!("{} {unit}", interval.micros / size)),
-        None => parts.push(format!("{} microseconds", interval.micros)),
-    }
-    format!("INTERVAL '{}'", parts.join(" "))
 }

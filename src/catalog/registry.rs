@@ -52,7 +52,19 @@ struct Names {
     views: BTreeMap<String, ViewDef>,
     /// The CREATE text of tables.
     tables: BTreeMap<String, String>,
+    /// Those of the tables that are the result of a query (`INTO TABLE t`).
+    results: BTreeSet<String>,
     sinks: BTreeMap<String, Arc<SinkDef>>,
+}
+
+impl Names {
+    /// Forgets what was said of a name of the shared namespace.
+    fn forget(&mut self, name: &str) {
+        self.streams.remove(name);
+        self.views.remove(name);
+        self.tables.remove(name);
+        self.results.remove(name);
+    }
 }
 
 impl Catalog {
@@ -135,6 +147,18 @@ impl Catalog {
         Ok(())
     }
 
+    /// Adds the result table of a query, likewise.
+    pub fn add_result_table(&self, name: &str, sql: String, provider: Arc<dyn TableProvider>) -> Result<()> {
+        self.add_table(name, sql, provider)?;
+        self.lock().results.insert(name.to_string());
+        Ok(())
+    }
+
+    /// Whether `name` is the result table of a query.
+    pub fn is_result(&self, name: &str) -> bool {
+        self.lock().results.contains(name)
+    }
+
     /// Adds a sink, in place of one of its name.
     pub fn add_sink(&self, sink: SinkDef) {
         self.lock().sinks.insert(sink.name.clone(), Arc::new(sink));
@@ -143,9 +167,7 @@ impl Catalog {
     /// Forgets a stream, table or view.
     pub fn remove(&self, name: &str) -> Result<()> {
         let mut names = self.lock();
-        names.streams.remove(name);
-        names.views.remove(name);
-        names.tables.remove(name);
+        names.forget(name);
         self.context.deregister_table(bare(name))?;
         Ok(())
     }
@@ -196,9 +218,7 @@ impl Catalog {
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
         self.context.deregister_table(bare(name))?;
         let mut names = self.lock();
-        names.streams.remove(name);
-        names.views.remove(name);
-        names.tables.remove(name);
+        names.forget(name);
         self.context.register_table(bare(name), provider)?;
         Ok(())
     }

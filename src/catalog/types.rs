@@ -12,7 +12,8 @@ use arrow::datatypes::{IntervalUnit, TimeUnit};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::planner::TypePlanner;
 
-use crate::error::{Error, Result, closest};
+use crate::error::{Error, Result, Span, closest};
+use crate::parser::Name;
 use crate::parser::ast::{self, ArrayElemTypeDef, ExactNumberInfo, TimezoneInfo};
 
 /// The zone of TIMESTAMP WITH TIME ZONE: the instant is kept, the zone it was written in is not.
@@ -146,11 +147,7 @@ pub fn canonical(data_type: &DataType) -> Result<DataType> {
 
 /// An identifier as SQL text: quoted where it would fold or end otherwise.
 pub fn ident(name: &str) -> String {
-    let mut chars = name.chars();
-    let starts = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_');
-    let plain = starts && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    let reserved = ["select", "from", "where", "group", "order", "watermark", "table", "end", "user", "timestamp"];
-    if plain && !reserved.contains(&name) { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    Name { value: name.to_string(), span: Span::default() }.to_string()
 }
 
 fn with_zone(zone: &TimezoneInfo) -> bool {
@@ -327,13 +324,5 @@ mod tests {
         let error = from_sql(&ast::DataType::Custom(name, vec![])).unwrap_err();
         assert_eq!(error.to_string(), "unknown type lonng");
         assert_eq!(error.help_text(), Some("did you mean LONG?"));
-    }
-
-    #[test]
-    fn identifiers_that_would_fold_are_quoted() {
-        assert_eq!(ident("a_1"), "a_1");
-        assert_eq!(ident("User"), "\"User\"");
-        assert_eq!(ident("a\"b"), "\"a\"\"b\"");
-        assert_eq!(ident("1a"), "\"1a\"");
     }
 }

@@ -90,13 +90,7 @@ impl Session {
             ObjectKind::Sink => self.drop_sink(name)?,
             ObjectKind::Query => self.drop_query(name)?,
         };
-        let (word, tag) = match kind {
-            ObjectKind::Stream => ("stream", "DROP STREAM"),
-            ObjectKind::Table => ("table", "DROP TABLE"),
-            ObjectKind::View => ("view", "DROP VIEW"),
-            ObjectKind::Sink => ("sink", "DROP SINK"),
-            ObjectKind::Query => ("query", "DROP QUERY"),
-        };
+        let (word, tag) = (kind.noun(), format!("DROP {kind}"));
         match (dropped, if_exists) {
             (true, _) => Ok(Answer::done(tag)),
             (false, true) => Ok(Answer::noticed(tag, format!("there is no {word} \"{}\"", name.value))),
@@ -175,9 +169,9 @@ impl Session {
     }
 }
 
-/// A statement's text as SHOW CREATE shows it.
+/// A statement as SHOW CREATE shows it: it parses to the same statement again.
 pub(super) fn canonical(statement: &ParsedStatement) -> String {
-    statement.text.trim().to_string()
+    statement.to_string()
 }
 
 pub(super) fn kept(tag: &str, word: &str, name: &Name) -> Answer {

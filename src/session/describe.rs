@@ -39,17 +39,17 @@ impl Session {
 
     /// The statement that made something.
     pub(super) fn show_create(&self, kind: ObjectKind, name: &Name) -> Result<Answer> {
-        let (word, sql) = match kind {
-            ObjectKind::Stream => ("stream", self.catalog.sql(Kind::Stream, &name.value)),
-            ObjectKind::Table => ("table", self.catalog.sql(Kind::Table, &name.value)),
-            ObjectKind::View => ("view", self.catalog.sql(Kind::View, &name.value)),
-            ObjectKind::Sink => ("sink", self.catalog.sink(&name.value).map(|s| s.sql.clone())),
-            ObjectKind::Query => ("query", lock(&self.queries).get(&name.value).map(|q| q.sql.clone())),
+        let sql = match kind {
+            ObjectKind::Stream => self.catalog.sql(Kind::Stream, &name.value),
+            ObjectKind::Table => self.catalog.sql(Kind::Table, &name.value),
+            ObjectKind::View => self.catalog.sql(Kind::View, &name.value),
+            ObjectKind::Sink => self.catalog.sink(&name.value).map(|s| s.sql.clone()),
+            ObjectKind::Query => lock(&self.queries).get(&name.value).map(|q| q.sql.clone()),
         };
         match sql {
             Some(sql) => Ok(Answer::Text(format!("{sql};"))),
             None if kind == ObjectKind::Query => Err(self.unknown_query(name)),
-            None => Err(self.catalog.unknown(word, &name.value).at(Some(name.span))),
+            None => Err(self.catalog.unknown(kind.noun(), &name.value).at(Some(name.span))),
         }
     }
 }

@@ -68,8 +68,6 @@ pub struct Session {
     runtime: Mutex<Option<Arc<tokio::runtime::Runtime>>>,
     /// Replaced by `SET clock = 'manual'`, never after the first START.
     clock: crate::catalog::SessionClock,
-    /// Names of tables that queries write.
-    result_tables: Mutex<std::collections::BTreeSet<String>>,
     /// What a query is started with where its WITH list says nothing.
     settings: Mutex<QuerySettings>,
     queries: Mutex<BTreeMap<String, QueryEntry>>,
@@ -94,7 +92,6 @@ impl Session {
             catalog: Catalog::new(context.clone()),
             context,
             runtime: Mutex::default(),
-            result_tables: Mutex::default(),
             clock: Arc::new(std::sync::RwLock::new(Clock::system())),
             settings: Mutex::new(settings),
             queries: Mutex::default(),

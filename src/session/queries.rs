@@ -167,6 +167,9 @@ impl Session {
 
     /// The query, running or ended, that has `table` as its result.
     pub(super) fn writer_of(&self, table: &str) -> Option<String> {
+        if !self.catalog.is_result(table) {
+            return None;
+        }
         let queries = lock(&self.queries);
         let writes = |q: &QueryEntry| q.target == Uses::Table(table.to_string());
         queries.iter().find(|(_, q)| writes(q)).map(|(name, _)| name.clone())

@@ -58,10 +58,11 @@ impl Session {
         let result_table = spec.result_table.clone();
         let handle = self.begin(spec).map_err(|e| e.at(place))?;
         let sql = super::ddl::canonical(statement);
-        if let (Uses::Table(name), Some(table)) = (&target, &result_table) {
-            self.add_result_table(name, table, &sql)?;
+        let entry = QueryEntry { handle, sql: sql.clone(), uses, target: target.clone(), words, mode, schema };
+        self.remember(entry, &name.value);
+        if let (Uses::Table(table), Some(rows)) = (target, result_table) {
+            self.catalog.add_result_table(&table, sql, rows)?;
         }
-        self.remember(QueryEntry { handle, sql, uses, target, words, mode, schema }, &name.value);
         Ok(Answer::Done { tag: tag.into(), notices })
     }
 

@@ -8,7 +8,7 @@ use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan};
+use datafusion::logical_expr::{CreateExternalTable, CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan};
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::TryStreamExt;
@@ -52,14 +52,7 @@ impl Session {
                 self.create_table(&state, create, query, statement)
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
-                let name = own_name(&create.name, statement)?;
-                let claim = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)?;
-                self.create_external_table(
-                    LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)),
-                    claim,
-                    &name,
-                    statement,
-                )
+                self.create_external_table(&state, &create, statement)
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => {
                 self.drop_object(ObjectKind::Table, drop.if_exists, &own_name(&drop.name, statement)?)
@@ -152,19 +145,26 @@ impl Session {
 
     fn create_external_table(
         &self,
-        plan: LogicalPlan,
-        claim: Claim,
-        name: &Name,
+        state: &SessionState,
+        create: &CreateExternalTable,
         statement: &ParsedStatement,
     ) -> Result<Answer> {
-        let tag = "CREATE EXTERNAL TABLE";
-        if let Claim::Kept = claim {
-            return Ok(kept(tag, "table", name));
+        let (tag, name) = ("CREATE EXTERNAL TABLE", own_name(&create.name, statement)?);
+        if create.temporary {
+            return Err(Error::unsupported("TEMPORARY tables").at(Some(name.span)));
         }
-        let provider = self.block_on(async {
-            self.context.execute_logical_plan(plan).await?;
-            self.context.table_provider(TableReference::bare(name.value.as_str())).await.map_err(Error::from)
-        })?;
+        if let Claim::Kept = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)? {
+            return Ok(kept(tag, "table", &name));
+        }
+        let factories = state.table_factories();
+        let Some(factory) = factories.get(&create.file_type.to_uppercase()) else {
+            let mut known: Vec<_> = factories.keys().map(String::as_str).collect();
+            known.sort_unstable();
+            let message = format!("STORED AS {}: no such format", create.file_type);
+            return Err(Error::invalid_at(name.span, message).help(format!("one of {}", known.join(", "))));
+        };
+        // Not by DataFusion's own statement: it forgets the old table before it knows that the new one can be made.
+        let provider = self.block_on(async { Ok(factory.create(state, create).await?) })?;
         self.catalog.add_table(&name.value, canonical(statement), provider)?;
         Ok(Answer::done(tag))
     }

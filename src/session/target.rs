@@ -12,7 +12,7 @@ use crate::parser::{Name, OutputMode, Target};
 use crate::sink::table::{self, ResultTable};
 use crate::sink::{Sink, SinkContext};
 
-use super::{Session, lock};
+use super::Session;
 
 /// Makes the sink once the engine knows its schema and ids.
 pub(super) type OpenSink = Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>;
@@ -98,8 +98,7 @@ impl Session {
 
     /// A result table takes the place of one of the same name whose query has ended, never of another table.
     fn table_destination(&self, name: &Name, plan: &LogicalPlan) -> Result<Destination> {
-        let of_a_query = lock(&self.result_tables).contains(&name.value);
-        self.claim(name, Kind::Table, of_a_query, false)?;
+        self.claim(name, Kind::Table, self.catalog.is_result(&name.value), false)?;
         let fields: Vec<_> = plan.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
         let table = ResultTable::new(&name.value, Arc::new(Schema::new(fields))).map_err(|e| e.at(Some(name.span)))?;
         let sink = table.clone();
@@ -117,16 +116,6 @@ impl Session {
             uses: Uses::Table(name.value.clone()),
             survives: false,
         })
-    }
-
-    /// Makes a started query's result table known.
-    pub(super) fn add_result_table(&self, name: &str, table: &Arc<ResultTable>, sql: &str) -> Result<()> {
-        if self.catalog.kind(name).is_some() {
-            self.catalog.remove(name)?;
-        }
-        self.catalog.add_table(name, sql.to_string(), table.clone())?;
-        lock(&self.result_tables).insert(name.to_string());
-        Ok(())
     }
 }
 
