@@ -132,7 +132,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let spec = spec(&partial, time, request)?;
+    let spec = spec(&partial, time, ordered, request)?;
     Ok(Cut { first, spec })
 }
 
@@ -194,7 +194,12 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
 }
 
-fn spec(partial: &Arc<dyn ExecutionPlan>, time: Option<TimeKey>, request: &Request<'_>) -> Result<AggregateSpec> {
+fn spec(
+    partial: &Arc<dyn ExecutionPlan>,
+    time: Option<TimeKey>,
+    order_matters: bool,
+    request: &Request<'_>,
+) -> Result<AggregateSpec> {
     let aggregate = as_aggregate(partial)?;
     let schema = partial.schema();
     let width = aggregate.group_expr().num_group_exprs();
@@ -223,6 +228,7 @@ fn spec(partial: &Arc<dyn ExecutionPlan>, time: Option<TimeKey>, request: &Reque
         key_schema: Arc::new(Schema::new(keys.clone())),
         keys,
         functions,
+        order_matters,
         states,
         output: Arc::new(Schema::new(output)),
         state_schema: Arc::new(Schema::new(state_fields)),

@@ -142,7 +142,9 @@ fn fragment_state(base: &SessionState, partitions: usize) -> SessionState {
     let rules = base.optimizers().iter().filter(|r| !HARMFUL.contains(&r.name())).cloned().collect();
     let physical =
         base.physical_optimizers().iter().filter(|r| !HARMFUL_PHYSICAL.contains(&r.name())).cloned().collect();
-    let mut config = base.config().clone().with_target_partitions(partitions);
+    // A state that is built makes an empty default catalog unless told not to, in place of the session's.
+    let config = base.config().clone().with_create_default_catalog_and_schema(false);
+    let mut config = config.with_target_partitions(partitions);
     let options = config.options_mut();
     options.optimizer.enable_dynamic_filter_pushdown = false;
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::take;
+use arrow::compute::{concat, take};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -50,6 +50,8 @@ pub struct AggregateSpec {
     pub name: String,
     pub keys: Vec<FieldRef>,
     pub functions: Vec<Arc<AggregateFunctionExpr>>,
+    /// A function's result depends on the order of its input: what is remembered comes first.
+    pub order_matters: bool,
     /// The fields of each function's partial state.
     pub states: Vec<Vec<FieldRef>>,
     /// Keys, then one column a function.
@@ -176,8 +178,8 @@ impl Aggregate {
         Ok(())
     }
 
-    /// What the groups that the batch touched first in this push were before.
-    fn merge_remembered(&mut self, first: usize, state: &StateTable) -> Result<()> {
+    /// What the groups that the batch touched first in this push were before: their numbers and states.
+    fn remembered(&self, first: usize, state: &StateTable) -> Result<Option<(Vec<usize>, Vec<ArrayRef>)>> {
         let (mut slots, mut groups) = (Vec::new(), Vec::new());
         for (number, slot) in self.touched.iter().enumerate().skip(first) {
             if state.has_values(*slot) {
@@ -185,7 +187,7 @@ impl Aggregate {
                 groups.push(number);
             }
         }
-        if slots.is_empty() { Ok(()) } else { self.merge(&state.values(&slots)?, &groups) }
+        if slots.is_empty() { Ok(None) } else { Ok(Some((groups, state.values(&slots)?))) }
     }
 
     /// Writes the merged states; answers the touched slots and their states, in the same order.
@@ -227,18 +229,31 @@ impl Operator for Aggregate {
     fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
         let first = self.touched.len();
         self.number_groups(changes, state);
-        self.merge_remembered(first, state)?;
         let columns = &changes.rows.columns()[self.spec.keys.len()..];
-        let groups = std::mem::take(&mut self.groups);
-        match &changes.select {
-            None => self.merge(columns, &groups)?,
+        let columns = match &changes.select {
+            None => columns.to_vec(),
             Some(rows) => {
                 let rows = UInt32Array::from(rows.clone());
-                let columns: Vec<_> =
-                    columns.iter().map(|c| take(c, &rows, None)).collect::<Result<_, _>>().map_err(Error::from)?;
+                columns.iter().map(|c| take(c, &rows, None)).collect::<Result<_, _>>().map_err(Error::from)?
+            }
+        };
+        let mut groups = std::mem::take(&mut self.groups);
+        // Accumulators take it that every group up to the number they are told has a row in the call, or had one before:
+        // the new rows name all new groups, the remembered ones don't.
+        match self.remembered(first, state)? {
+            None => self.merge(&columns, &groups)?,
+            Some((old_groups, old)) if self.spec.order_matters => {
+                let both = |(old, new): (&ArrayRef, &ArrayRef)| concat(&[old.as_ref(), new.as_ref()]);
+                let columns = old.iter().zip(&columns).map(both).collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
+                let all: Vec<usize> = old_groups.into_iter().chain(groups.iter().copied()).collect();
+                self.merge(&columns, &all)?;
+            }
+            Some((old_groups, old)) => {
                 self.merge(&columns, &groups)?;
+                self.merge(&old, &old_groups)?;
             }
         }
+        groups.clear();
         self.groups = groups;
         Ok(())
     }

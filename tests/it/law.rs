@@ -90,7 +90,8 @@ fn row() -> impl Strategy<Value = Row> {
         .prop_map(|(ts, k, v, f)| Row { ts, k, v, f })
 }
 
-/// Queries with memory, as UPDATE and COMPLETE keep them.
+/// Queries with memory, as UPDATE and COMPLETE keep them. Floats are keys here and not arguments of min and max: over NaN
+/// DataFusion's own answer depends on the order of rows.
 const QUERIES: &[&str] = &[
     "SELECT k, count(*) AS n, sum(v) AS s, min(v) AS lo, max(v) AS hi FROM s GROUP BY k",
     "SELECT count(*) AS n, count(v) AS m, sum(v) AS s, avg(v) AS a FROM s",
@@ -98,7 +99,7 @@ const QUERIES: &[&str] = &[
     "SELECT k, avg(v) AS a, stddev(v) AS d, count(DISTINCT v) AS u FROM s GROUP BY k",
     "SELECT k, sum(v) FILTER (WHERE v > 0) AS p, bool_or(v > 500) AS b FROM s GROUP BY k HAVING count(*) % 2 = 1",
     "SELECT window.start AS w, window.end AS e, k, count(*) AS n, sum(v) AS s FROM s GROUP BY window(ts, '10 seconds'), k",
-    "SELECT window.start AS w, count(*) AS n, min(f) AS lo FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
+    "SELECT window.start AS w, count(*) AS n, min(v) AS lo, max(k) AS top FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
     "SELECT window_start, window_end, k, count(*) AS n FROM HOP(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k",
     "SELECT CASE WHEN v < 0 THEN 'neg' ELSE k END AS c, median(v) AS m, approx_distinct(k) AS u FROM s GROUP BY CASE WHEN v < 0 THEN 'neg' ELSE k END",
     "SELECT x.k, t.name, sum(x.v) AS s FROM (SELECT k, v FROM s WHERE v IS NOT NULL UNION ALL SELECT k, v + 1 FROM s) x LEFT JOIN t ON x.k = t.k GROUP BY x.k, t.name",

@@ -9,7 +9,9 @@ fn run(script: &Path) -> String {
     let folder = tempfile::tempdir().expect("a folder for the script's files");
     let text = std::fs::read_to_string(script).expect("the script");
     let root = env!("CARGO_MANIFEST_DIR");
-    let text = text.replace("$TMP", &folder.path().display().to_string()).replace("$ROOT", root);
+    let place = folder.path().display().to_string();
+    let text = text.replace("$TMP", &place).replace("/tmp/levada-tour", &place);
+    let text = text.replace("$ROOT", root);
     let file = folder.path().join(script.file_name().expect("a name"));
     std::fs::write(&file, text).expect("a copy of the script");
     let output = Command::new(env!("CARGO_BIN_EXE_levada")).arg("-f").arg(&file).output().expect("levada runs");

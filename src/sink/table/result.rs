@@ -14,6 +14,7 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::delta::keys::normalise;
 use crate::error::{Error, Result};
 
 /// The rows of `t`, shared by the query that writes and those that read.
@@ -182,7 +183,9 @@ impl ResultTable {
             let found = batch.schema();
             return Err(Error::internal(format!("table {} has columns {}, the rows {found}", self.name, self.schema)));
         }
-        let rows = self.converter.convert_columns(batch.columns()).map_err(wrong)?;
+        // As in groups: +0.0 and −0.0 are one value, all NaN are one. A restart gives rows back in that form.
+        let columns = batch.columns().iter().map(normalise).collect::<Result<Vec<_>>>()?;
+        let rows = self.converter.convert_columns(&columns).map_err(wrong)?;
         Ok(rows.iter().map(|row| RowKey::from(row.data())).collect())
     }
 
