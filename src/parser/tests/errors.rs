@@ -134,10 +134,7 @@ const COMPLAINTS: &[(&str, &str)] = &[
         "1:32-33 expected the end of the query, found s | did you mean FROM instead of FORM?",
     ),
     ("START QUERY q AS SELECT TRIGGER ONCE", "1:25-32 expected an expression, found TRIGGER"),
-    (
-        "START QUERY q AS SELECT a FROM s GROUP OUTPUT MODE UPDATE",
-        "1:40-46 expected the end of the query, found OUTPUT",
-    ),
+    ("START QUERY q AS SELECT a FROM s GROUP OUTPUT MODE UPDATE", "1:34-39 expected the end of the query, found GROUP"),
     (
         "START QUERY q INTO TABLE AS SELECT 1",
         "1:26-28 expected the name of the table, found AS | AS is a reserved word; as a name it is written \"AS\"",
