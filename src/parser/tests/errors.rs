@@ -4,6 +4,8 @@ use super::*;
 
 /// A text and the whole complaint.
 const COMPLAINTS: &[(&str, &str)] = &[
+    ("SELECT 1 UNION TABLE t", "1:1-23 TABLE as a query is not supported | write SELECT * FROM the table"),
+    ("SET \".\".a = 1", "1:5-10 a part of the setting's name is empty"),
     ("CREAT STREAM s", "1:1-6 expected a statement, found CREAT | did you mean CREATE?"),
     (
         "CREATE STREM s",
