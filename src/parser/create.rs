@@ -181,8 +181,8 @@ fn computed(cursor: &mut Cursor<'_>) -> Result<ColumnKind> {
         .ok_or_else(|| Error::invalid_at(cursor.lexemes[open].span, "the parenthesis that begins here never ends"))?;
     let inner = &cursor.lexemes[open + 1..close];
     let expr = parse_all(inner, End::Before(&cursor.lexemes[close]), ")", |parser| parser.parse_expr())?;
-    super::swallowed::refuse(&expr)?;
     cursor.at = close + 1;
+    super::swallowed::refuse(&expr).map_err(|error| error.at(Some(cursor.span_from(open))))?;
     Ok(ColumnKind::Computed(Box::new(expr)))
 }
 

@@ -229,6 +229,14 @@ impl<'a> Cursor<'a> {
         self.peek().map_or_else(|| self.end.span(), |l| l.span)
     }
 
+    /// From the first lexeme to the last.
+    pub fn span(&self) -> Span {
+        match (self.lexemes.first(), self.lexemes.last()) {
+            (Some(first), Some(last)) => Span { start: first.span.start, end: last.span.end },
+            _ => self.end.span(),
+        }
+    }
+
     /// From the lexeme at `from` to the last one taken.
     pub fn span_from(&self, from: usize) -> Span {
         match (self.lexemes.get(from), self.lexemes.get(self.at.saturating_sub(1))) {

@@ -11,7 +11,7 @@ use super::lexer::Lexeme;
 use crate::error::{Error, Result, Span};
 
 /// Brackets in brackets.
-const DEEPEST_BRACKETS: usize = 100;
+const DEEPEST_BRACKETS: usize = 64;
 
 /// Levels of the whole tree.
 const DEEPEST_TREE: usize = 500;
@@ -19,11 +19,28 @@ const DEEPEST_TREE: usize = 500;
 /// What sqlparser may use up; each bracket costs it up to three.
 pub(super) const RECURSION_LIMIT: usize = 3 * DEEPEST_BRACKETS + 50;
 
+/// What parsing the lexemes can cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Depth {
+    brackets: usize,
+}
+
+impl Depth {
+    /// Runs the parser on a stack that is large enough. sqlparser leaves itself 128 KiB wherever it descends, and in a
+    /// build that is not optimised that is not enough for its larger functions.
+    pub fn with_stack<T>(self, parse: impl FnOnce() -> T) -> T {
+        const A_BRACKET: usize = 256 << 10;
+        let wanted = (self.brackets + 2) * A_BRACKET;
+        stacker::maybe_grow(wanted, wanted, parse)
+    }
+}
+
 /// # Errors
 /// Too many brackets in each other, or a tree that is too deep, with the place of the first too many.
-pub(super) fn check(lexemes: &[Lexeme]) -> Result<()> {
+pub(super) fn check(lexemes: &[Lexeme]) -> Result<Depth> {
     let mut levels = vec![Level::default()];
     let mut angles = 0usize;
+    let mut deepest = 0;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let in_case = levels.last().is_some_and(|level| level.case);
         match &lexeme.token {
@@ -47,11 +64,12 @@ pub(super) fn check(lexemes: &[Lexeme]) -> Result<()> {
             token if is_operand(token) => {}
             _ => operator(&mut levels, Level::tight, lexeme)?,
         }
-        if levels.len() + angles > DEEPEST_BRACKETS {
+        deepest = deepest.max(levels.len() - 1 + angles);
+        if deepest > DEEPEST_BRACKETS {
             return Err(too_deep(Some(lexeme.span)));
         }
     }
-    Ok(())
+    Ok(Depth { brackets: deepest })
 }
 
 /// Operators that bind so loosely that each of their operands is a chain of its own.

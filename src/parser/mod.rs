@@ -35,6 +35,7 @@ mod sql;
 mod statement;
 
 mod canonical;
+mod escape;
 mod write;
 mod write_definition;
 

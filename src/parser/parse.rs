@@ -180,6 +180,6 @@ fn sql(cursor: &Cursor<'_>) -> Result<Statement> {
             .help("it belongs to START QUERY, WATCH, EXPLAIN, a SELECT by itself, or CREATE VIEW"));
     }
     let statement = parse_all(&lexemes, cursor.end, "the end of the statement", |parser| parser.parse_statement())?;
-    swallowed::refuse(&statement)?;
+    swallowed::refuse(&statement).map_err(|error| error.at(Some(cursor.span())))?;
     Ok(Statement::Sql(Box::new(statement)))
 }

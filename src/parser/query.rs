@@ -23,13 +23,14 @@ pub(super) fn query(lexemes: &[Lexeme], text: &str, end: End<'_>) -> Result<Quer
     };
     let Cut { lexemes: sql, watermarks, within_watermark } = cut(windows::rewrite(lexemes)?, end)?;
     let ast = *parse_all(&sql, end, "the end of the query", |parser| parser.parse_query())?;
-    swallowed::refuse(&ast)?;
+    let span = Span { start: first.span.start, end: last.span.end };
+    swallowed::refuse(&ast).map_err(|error| error.at(Some(span)))?;
     let query = QueryText {
         ast,
         text: text[first.range.start..last.range.end].to_string(),
         watermarks,
         within_watermark,
-        span: Span { start: first.span.start, end: last.span.end },
+        span,
     };
     check_places(&query, &sql)?;
     Ok(query)

@@ -192,5 +192,9 @@ fn setting_name(cursor: &mut Cursor<'_>, what: &str) -> Result<Name> {
         Some((&"levada", rest)) if !rest.is_empty() => rest,
         _ => &values[..],
     };
-    Ok(Name { value: values.join("."), span: cursor.span_from(from) })
+    let value = values.join(".");
+    if value.split('.').any(str::is_empty) {
+        return Err(Error::invalid_at(cursor.span_from(from), "a part of the setting's name is empty"));
+    }
+    Ok(Name { value, span: cursor.span_from(from) })
 }

@@ -56,11 +56,11 @@ pub(super) fn parse_prefix<T>(
     end: End<'_>,
     production: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<(T, usize)> {
-    depth::check(lexemes)?;
+    let depth = depth::check(lexemes)?;
     let tokens = lexemes.iter().map(|l| TokenWithSpan::new(l.token.clone(), theirs(l.span))).collect();
     let mut parser =
         Parser::new(&LevadaDialect).with_recursion_limit(depth::RECURSION_LIMIT).with_tokens_with_locations(tokens);
-    match production(&mut parser) {
+    match depth.with_stack(|| production(&mut parser)) {
         Ok(made) => Ok((made, parser.index().min(lexemes.len()))),
         Err(error) => Err(convert(error, lexemes, end)),
     }

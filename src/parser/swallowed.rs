@@ -20,6 +20,19 @@ pub(super) fn refuse(node: &impl Visit) -> Result<()> {
     }
 }
 
+/// `TABLE t`, by itself or as an operand; sqlparser loses the quotes of its name.
+fn has_table(body: &SetExpr) -> bool {
+    let mut left = vec![body];
+    while let Some(body) = left.pop() {
+        match body {
+            SetExpr::Table(_) => return true,
+            SetExpr::SetOperation { left: a, right: b, .. } => left.extend([&**a, &**b]),
+            _ => {}
+        }
+    }
+    false
+}
+
 struct Refuser;
 
 type Flow = ControlFlow<Box<Error>>;
@@ -44,6 +57,9 @@ impl Visitor for Refuser {
         }
         if query.settings.is_some() || query.format_clause.is_some() {
             return refused("SETTINGS and FORMAT in a query", "use SET, or the format of the sink", span_of(query));
+        }
+        if has_table(&query.body) {
+            return refused("TABLE as a query", "write SELECT * FROM the table", None);
         }
         match &*query.body {
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::canonical::canonical;
 use super::cursor::RESERVED;
+use super::escape::Escaped;
 use super::show::WORDS as SHOW_WORDS;
 use super::statement::*;
 use crate::error::closest;
@@ -133,7 +134,7 @@ impl Display for Statement {
             Statement::StepQuery { name, step: Step::Batches(n) } => write!(f, "STEP QUERY {name} {n} BATCHES"),
             Statement::StepQuery { name, step: Step::Empty } => write!(f, "STEP QUERY {name} EMPTY"),
             Statement::CrashQuery(crash) => crash.fmt(f),
-            Statement::Sql(statement) => statement.fmt(f),
+            Statement::Sql(statement) => Escaped(&**statement).fmt(f),
             Statement::DataFusion => f.write_str("/* read by DataFusion from its text */"),
         }
     }

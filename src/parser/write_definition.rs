@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::canonical::canonical;
+use super::escape::Escaped;
 use super::statement::*;
 use super::write::{Literal, Quoted};
 
@@ -41,7 +42,7 @@ impl Display for ColumnDef {
         match &self.kind {
             ColumnKind::Field => Ok(()),
             ColumnKind::Metadata(key) => write!(f, " METADATA FROM {}", Quoted(key)),
-            ColumnKind::Computed(expr) => write!(f, " AS ({expr})"),
+            ColumnKind::Computed(expr) => write!(f, " AS ({})", Escaped(&**expr)),
         }
     }
 }

@@ -164,6 +164,8 @@ const FORMS: &[(&str, &str)] = &[
     ("CRASH QUERY q AT 'log.write' HIT 1 AS lost_fsync", "="),
     // DataFusion's
     ("INSERT INTO s VALUES (1, 'a;b')", "="),
+    (r#"INSERT INTO "s""""" VALUES ('''''', 'it''s', '\''')"#, "="),
+    (r#"CREATE STREAM s (a AS (b || '''' || '''''' || "\""" || "c"""""))"#, "="),
     ("INSERT INTO s (a, b) SELECT x, y FROM t", "="),
     ("CREATE TABLE t (a INT, b TEXT)", "="),
     ("CREATE TABLE t AS SELECT 1 AS a", "="),

@@ -1,5 +1,7 @@
 //! Tests of the whole room: every form of every statement, what is refused and where, and the way back to text.
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
+
 use super::*;
 use crate::error::{Error, Location, Result};
 
@@ -12,6 +14,16 @@ mod splitting;
 
 /// The start of an input.
 const START: Location = Location { line: 1, column: 1 };
+
+/// Random, but the same in every run.
+fn fixed(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: cases * 30,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
 
 fn parse(text: &str) -> Result<Statement> {
     parse_one(text, START).map(|parsed| parsed.statement)

@@ -199,7 +199,9 @@ fn small() -> impl Strategy<Value = String> {
         query().prop_map(|query| format!("WATCH {query}")),
         query().prop_map(|query| format!("EXPLAIN STATE {query}")),
         query(),
-        (name(), name(), text()).prop_map(|(a, b, text)| format!("SET {a}.{b} = {text}")),
+        (name(), name(), text())
+            .prop_filter("a dot would be another part", |(a, b, _)| !(a.contains('.') || b.contains('.')))
+            .prop_map(|(a, b, text)| format!("SET {a}.{b} = {text}")),
         name().prop_map(|name| format!("DROP QUERY IF EXISTS {name}")),
         name().prop_map(|name| format!("WATCH {name} LIMIT 3")),
         interval().prop_map(|interval| format!("ADVANCE CLOCK BY {interval}")),
@@ -209,8 +211,105 @@ fn small() -> impl Strategy<Value = String> {
     ]
 }
 
+/// The beginning of a statement and words of the language in any order.
+fn words() -> impl Strategy<Value = String> {
+    let head = prop::sample::select(vec![
+        "CREATE STREAM s (",
+        "CREATE STREAM s",
+        "CREATE VIEW v AS",
+        "START QUERY q AS SELECT a FROM s",
+        "START QUERY q AS",
+        "STOP QUERY q",
+        "AWAIT QUERY q",
+        "WATCH",
+        "SHOW",
+        "EXPLAIN",
+        "SET a",
+        "SELECT a FROM s",
+        "SELECT",
+        "WITH",
+        "INSERT INTO t",
+        "FROM s",
+        "SELECT DISTINCT ON (a)",
+        "SELECT * FROM SESSION(",
+        "SELECT * FROM TABLE(TUMBLE(",
+        "",
+    ]);
+    let word = prop::sample::select(vec![
+        "SELECT",
+        "a",
+        "s",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "BY",
+        "ORDER",
+        "LIMIT",
+        "WITH",
+        "WATERMARK",
+        "DELAY",
+        "OF",
+        "AS",
+        "INTERVAL",
+        "'1 s'",
+        "1",
+        "SECONDS",
+        "(",
+        ")",
+        ",",
+        ".",
+        "=",
+        "-",
+        "*",
+        "OUTPUT",
+        "MODE",
+        "UPDATE",
+        "TRIGGER",
+        "ONCE",
+        "EVERY",
+        "STOP",
+        "AFTER",
+        "BATCHES",
+        "CHECKPOINT",
+        "WITHIN",
+        "DISTINCT",
+        "ON",
+        "UNION",
+        "ALL",
+        "JOIN",
+        "TABLE",
+        "TUMBLE",
+        "SESSION",
+        "PARTITION",
+        "DESCRIPTOR",
+        "window",
+        "ts",
+        "NOT",
+        "NULL",
+        "METADATA",
+        "FOR",
+        "IN",
+        "VALUES",
+        "QUERY",
+        "CASE",
+        "WHEN",
+        "END",
+        "INT",
+        "TRUE",
+        "=>",
+        "::",
+        "[",
+        "]",
+        "IDLE",
+        "TIMEOUT",
+        "EXCEPT",
+        "LATERAL",
+    ]);
+    (head, prop::collection::vec(word, 0..12)).prop_map(|(head, words)| format!("{head} {}", words.join(" ")))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 3000 }))]
+    #![proptest_config(fixed(300))]
 
     #[test]
     fn streams(text in create_stream()) {
@@ -225,6 +324,20 @@ proptest! {
     #[test]
     fn other_statements(text in small()) {
         canonical(&text);
+    }
+
+    /// Whatever words follow each other: a statement with a text of its own, or a complaint with a place in the text.
+    #[test]
+    fn any_words(text in words()) {
+        match parse_one(&text, START) {
+            Ok(statement) if statement.statement != Statement::DataFusion => _ = canonical(&text),
+            Ok(_) => {}
+            Err(error) => {
+                let place = error.span().map(|span| span.start);
+                let end = Location { line: 1, column: text.chars().count() as u64 + 1 };
+                prop_assert!(place.is_some_and(|place| place >= START && place <= end), "{}: {:?}", text, error);
+            }
+        }
     }
 
     /// Every interval has a text, and it is read as the same interval.

@@ -111,7 +111,7 @@ fn fragments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 3000 } else { 30000 }))]
+    #![proptest_config(fixed(3000))]
 
     /// The scanner's first `;` is the lexer's.
     #[test]
