@@ -285,8 +285,8 @@ mod tests {
         assert_eq!(ids(1), [1001, 1001, 1001, 1007]);
         assert_eq!(ids(2), [73_134_520, 499_920, 1_940, 12_655]);
         let persons = read(&source(&[("type", "person")]), 0, 1, 1);
-        assert_eq!(persons.column(1).as_string::<i32>().value(0), "vicky noris");
-        assert_eq!(persons.column(3).as_string::<i32>().value(0), "7878 5821 1864 2539");
+        assert_eq!(persons.column(1).as_string_view().value(0), "vicky noris");
+        assert_eq!(persons.column(3).as_string_view().value(0), "7878 5821 1864 2539");
     }
 
     #[test]

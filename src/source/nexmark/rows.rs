@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use nexmark::EventGenerator;
 use nexmark::config::NexmarkConfig;
@@ -124,6 +124,7 @@ impl EventKind {
 enum Column {
     /// Ids, and prices in cents.
     Id,
+    /// As VARCHAR is in SQL.
     Text,
     Time,
 }
@@ -132,7 +133,7 @@ impl Column {
     fn data_type(self) -> DataType {
         match self {
             Column::Id => DataType::Int64,
-            Column::Text => DataType::Utf8,
+            Column::Text => DataType::Utf8View,
             Column::Time => DataType::Timestamp(TimeUnit::Microsecond, None),
         }
     }
@@ -256,7 +257,7 @@ fn ids<T>(rows: &[T], id: impl Fn(&T) -> usize) -> ArrayRef {
 }
 
 fn texts<'a, T>(rows: &'a [T], text: impl Fn(&'a T) -> &'a String) -> ArrayRef {
-    Arc::new(StringArray::from_iter_values(rows.iter().map(text)))
+    Arc::new(StringViewArray::from_iter_values(rows.iter().map(text)))
 }
 
 fn no_column(column: usize) -> Error {
