@@ -262,7 +262,7 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
 
 /// The files that a folder's manifest names, for the file source.
 fn manifest_of(folder: &std::path::Path) -> Result<Vec<String>> {
-    let files = sink::file::manifest::committed_files(&LocalStore::new(folder))?;
+    let files = sink::file::committed_files(&LocalStore::new(folder))?;
     Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())
 }
 

@@ -8,7 +8,9 @@ use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::CopyTo;
-use datafusion::logical_expr::{CreateExternalTable, CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan};
+use datafusion::logical_expr::{
+    CreateExternalTable, CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan,
+};
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::TryStreamExt;
