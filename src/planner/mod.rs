@@ -54,7 +54,8 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
-    Ok(plan)
+    // Types are final from here on: a result table is made from the plan's schema before the query is cut.
+    Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
 }
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
