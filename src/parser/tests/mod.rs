@@ -17,12 +17,7 @@ const START: Location = Location { line: 1, column: 1 };
 
 /// Random, but the same in every run.
 fn fixed(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases: cases * 30,
-        rng_seed: RngSeed::Fixed(7),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn parse(text: &str) -> Result<Statement> {
