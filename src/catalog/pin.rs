@@ -52,7 +52,10 @@ CREATE STREAM \"S\" (
         let Ok(Statement::CreateStream(again)) = parse_one(&text, start).map(|p| p.statement) else {
             panic!("not a stream: {text}");
         };
-        assert_eq!((again.options, again.columns.map(|c| c.len())), (create.options, Some(2)));
+        let values = |options: Option<crate::options::Options>| -> Vec<_> {
+            options.into_iter().flat_map(|o| o.entries).map(|e| (e.name, e.value)).collect()
+        };
+        assert_eq!((values(again.options), again.columns.map(|c| c.len())), (values(create.options), Some(2)));
         assert_eq!(again.watermark.map(|w| w.delay), create.watermark.map(|w| w.delay));
     }
 }

@@ -60,7 +60,8 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = expand::expand(watermark::remove(plan)?)?;
+    // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
+    let plan = expand::expand(watermark::remove(open_streams(plan)?)?)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {
         Some(stream) => {
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
@@ -74,7 +75,15 @@ pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// Whether the plan reads a stream at all.
 pub fn reads_stream(plan: &LogicalPlan) -> bool {
-    any(plan, |node| stream_of(node).is_some())
+    any(plan, |node| stream_of(node).is_some() || closed_stream(node).is_some())
+}
+
+/// The stream that a node scans before its source was put in its place.
+fn closed_stream(node: &LogicalPlan) -> Option<Arc<StreamDef>> {
+    let LogicalPlan::TableScan(scan) = node else { return None };
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StreamTable>()?;
+    Some(table.0.clone())
 }
 
 /// Whether the plan aggregates: UPDATE is then the default mode.
@@ -129,11 +138,8 @@ impl datafusion::catalog::TableProvider for SourceTable {
 fn open_streams(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
-        let Ok(provider) = source_as_provider(&scan.source) else { return Ok(Transformed::no(node)) };
-        let Some(table) = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StreamTable>() else {
-            return Ok(Transformed::no(node));
-        };
-        Ok(Transformed::yes(open_stream(&table.0, &scan.table_name)?))
+        let Some(stream) = closed_stream(&node) else { return Ok(Transformed::no(node)) };
+        Ok(Transformed::yes(open_stream(&stream, &scan.table_name)?))
     })?;
     Ok(opened.data)
 }

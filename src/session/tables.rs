@@ -173,6 +173,7 @@ impl Session {
 
     /// Whatever else DataFusion can do.
     fn execute_plan(&self, plan: LogicalPlan, statement: &ParsedStatement) -> Result<Answer> {
+        let plan = bounded(plan)?;
         let (state, plan) = self.block_on(async {
             let frame = self.context.execute_logical_plan(plan).await?;
             Ok(frame.into_parts())
@@ -180,7 +181,7 @@ impl Session {
         if plan.schema().fields().is_empty() {
             return Ok(Answer::done(first_words(&statement.text, 2)));
         }
-        self.rows(&state, &bounded(plan)?)
+        self.rows(&state, &plan)
     }
 }
 

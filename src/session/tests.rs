@@ -149,7 +149,7 @@ fn computed_columns_are_typed_and_computed() {
 fn a_wrong_stream_is_refused_with_the_reason() {
     let shell = shell();
     for (columns, refusal) in [
-        ("(a INT, a INT)", "E0100: column a is declared twice"),
+        ("(a INT, a INT)", "E0100: column a is given twice"),
         (
             "",
             "E0100: stream s needs a column list: a memory stream begins without rows [CREATE STREAM s (column type, …)]",
@@ -290,7 +290,10 @@ fn tables_are_whole_before_they_have_a_name() {
     assert_eq!(shell.run("CREATE TABLE u AS SELECT n FROM t WHERE n < 7"), "CREATE TABLE");
     assert_eq!(shell.run("SHOW TABLES").lines().count(), 6);
     assert_eq!(shell.run("DROP TABLE t"), "DROP TABLE");
-    assert_eq!(shell.run("INSERT INTO t VALUES (1)"), "E0100: there is no stream, table or view \"t\"");
+    assert_eq!(
+        shell.run("INSERT INTO t VALUES (1)"),
+        "E0100: there is no stream, table or view \"t\" [did you mean \"u\"?]"
+    );
 }
 
 #[test]
@@ -433,7 +436,7 @@ fn a_started_query_holds_its_name_its_stream_and_its_result() {
         shell.run("SET clock = 'system'"),
         "E0100: the clock can't be changed once a query was started [SET clock before the first START]"
     );
-    assert_eq!(shell.cell("SHOW QUERIES"), "q    | RUNNING | UPDATE | TABLE t | 0     |");
+    assert_eq!(shell.cell("SHOW QUERIES"), "q    | RUNNING | UPDATE | TABLE t | 0");
     assert!(shell.run("DESCRIBE q").contains("| km          | BIGINT    |"));
     assert!(
         shell
@@ -457,9 +460,9 @@ fn watch_shows_rows_until_its_limit() {
     shell.run("INSERT INTO trips (km) VALUES (1), (2), (3)");
     assert_eq!(shell.run("WATCH SELECT km FROM trips LIMIT 2"), "WATCH");
     let shown = shell.console();
-    assert!(shown.contains("| 1") && shown.contains("| 2") && !shown.contains("| 3"), "{shown}");
+    assert!(shown.contains(" 1 |") && shown.contains(" 2 |") && !shown.contains(" 3 |"), "{shown}");
     assert_eq!(shell.run("WATCH SELECT km FROM trips FOR 1 BATCHES"), "WATCH");
-    assert!(shell.console().contains("| 3"));
+    assert!(shell.console().contains(" 3 |"));
     assert!(shell.run("WATCH nothing").starts_with("E0100: there is no query \"nothing\""));
 }
 

@@ -83,7 +83,12 @@ impl Setup {
             files.iter().map(|file| (number, serde_json::to_value(file).unwrap())).collect::<Vec<_>>()
         });
         let lines: Vec<_> = lines.collect();
-        self.discovery = Discovery::with_lines(SourceLog::in_memory(), lines).unwrap();
+        let log = SourceLog::in_memory();
+        for number in 0..count {
+            let entry: Vec<_> = lines.iter().filter(|(n, _)| *n == number).map(|(_, line)| line.clone()).collect();
+            log.append(number, &entry).unwrap();
+        }
+        self.discovery = Discovery::with_lines(log, lines).unwrap();
     }
 }
 
