@@ -1,7 +1,7 @@
 //! Places where a test can make a run crash.
 //!
 //! A run passes points by name ([`Failpoints::hit`]), and its files pass them while they are written
-//! ([`super::FailStore`]). Nothing happens unless one is armed. A run that was killed stays dead: every later point
+//! (`FailStore`). Nothing happens unless one is armed. A run that was killed stays dead: every later point
 //! and every later write of it fails too, so that whatever its threads still do leaves no trace, as after SIGKILL.
 
 use std::fmt;

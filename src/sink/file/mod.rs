@@ -4,7 +4,7 @@
 //!
 //! 1. rows go to part files, whose names no other run and no other batch can give;
 //! 2. the files are synced, then their folders;
-//! 3. the [manifest] entry of the batch, which names the files, is created without replacing.
+//! 3. the manifest entry of the batch, which names the files, is created without replacing.
 //!
 //! A batch that is run again finds its entry and writes nothing, or finds none and writes new files. Files that no
 //! entry names are removed when their owner opens the sink again. A file can't take rows back: only APPEND is taken.
