@@ -47,7 +47,12 @@ impl QueryThread {
         };
         if let Some(error) = &failed {
             let _ = self.run.with_sink(|sink| sink.abort());
-            (self.run.engine.notices)(&format!("query {} failed: {error}", self.run.name));
+            let notice = match error {
+                // It names the query already.
+                Error::QueryFailed { .. } => error.to_string(),
+                other => format!("query {} failed: {other}", self.run.name),
+            };
+            (self.run.engine.notices)(&notice);
         }
         let QueryThread { run, shared, .. } = self;
         // The lease ends before anybody hears of the end, so that a START on the same checkpoint finds it free.

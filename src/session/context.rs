@@ -153,9 +153,9 @@ impl Session {
     }
 }
 
-/// A plan for one run: streams in it end at what they hold now.
+/// A plan for one run: streams in it end at what they hold now, and windows are spread out, over tables too.
 pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if planner::reads_stream(&plan) { planner::bounded(plan) } else { Ok(plan) }
+    planner::bounded(plan)
 }
 
 /// What a cancelled statement answers.

@@ -1,0 +1,8 @@
+-- Refused, with the rule, the place and the way out.
+SET clock = 'manual';
+CREATE STREAM s (k STRING, v BIGINT);
+START QUERY q INTO BLACKHOLE AS SELECT k, count(*) AS n FROM s GROUP BY k TRIGGER MANUAL CHECKPOINT '$TMP/cp';
+INSERT INTO s VALUES ('a', 1);
+STEP QUERY q;
+STOP QUERY q;
+START QUERY q INTO BLACKHOLE AS SELECT v, count(*) AS n FROM s GROUP BY v TRIGGER MANUAL CHECKPOINT '$TMP/cp';
