@@ -16,7 +16,7 @@ use super::next_batch::NextBatch;
 use super::progress::Measured;
 use super::run::Run;
 use crate::checkpoint::CommitEntry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operator::BatchInfo;
 use crate::sink::{BatchSummary, Begin};
 
@@ -35,6 +35,9 @@ impl Run {
         self.plan.cell.begin(info);
         self.step(measured, "read", "getBatch", |run, _| run.fill_leaves(entry))?;
         let begin = self.with_sink(|sink| sink.begin(n))?;
+        if next.is_new && begin == Begin::AlreadyDone {
+            return Err(ahead(n, self.checkpoint.location()));
+        }
         let changed = self.step(measured, "process", "addBatch", |run, measured| {
             run.process(&info, next.parallel, begin == Begin::Write, measured)
         })?;
@@ -61,4 +64,12 @@ impl Run {
         self.done(next);
         self.step(measured, "forget", "commitOffsets", |run, _| run.forget(n, entry))
     }
+}
+
+/// A sink that has a batch which this checkpoint has only now begun would lose its rows.
+fn ahead(batch: u64, checkpoint: &str) -> Error {
+    Error::conflict(format!(
+        "the sink has batch {batch} already, and checkpoint {checkpoint} has only now begun it: the checkpoint has lost its newest \
+         entries, or another copy of it was run; put the newer checkpoint back, or start with a new checkpoint and a new place for the sink"
+    ))
 }
