@@ -100,10 +100,8 @@ fn fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     if length == 0 {
         return None;
     }
-    let mut nanos = 0;
-    for place in 0..9 {
-        nanos = nanos * 10 + if place < length { u32::from(digits[place] - b'0') } else { 0 };
-    }
+    let padded = digits[..length].iter().chain([b'0'; 9].iter()).take(9);
+    let nanos = padded.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
     Some((nanos, &digits[length..]))
 }
 
