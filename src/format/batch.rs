@@ -99,12 +99,8 @@ impl BatchBuilder {
     /// Whether it is time to hand the batch over.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.columns.rows() >= self.max_rows || self.bytes >= FULL_BYTES
-    }
-
-    /// Counts input that became rows.
-    pub fn add_bytes(&mut self, bytes: usize) {
-        self.bytes += bytes;
+        let rows = self.columns.rows();
+        rows >= self.max_rows || (rows > 0 && self.bytes >= FULL_BYTES)
     }
 
     /// Ends the row of the record at `start` in the bytes at hand.
@@ -135,7 +131,8 @@ impl BatchBuilder {
         }
         self.base += taken as u64;
         self.counted = 0;
-        self.bytes += taken;
+        // What gave no row, blank lines and bad records, fills no batch.
+        self.bytes = if self.rows() == 0 { 0 } else { self.bytes + taken };
     }
 
     fn note(&mut self, bytes: &[u8], start: usize, corrupt: Option<&[u8]>) {

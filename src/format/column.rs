@@ -285,8 +285,13 @@ impl Column {
                 ends.truncate(len);
                 bytes.truncate(ends.last().copied().unwrap_or(0));
             }
-            // The bytes of views taken back stay behind until the batch is finished.
-            Values::Views { views, .. } => views.truncate(len),
+            // The bytes of views taken back stay behind until the batch is finished, or has no rows at all.
+            Values::Views { views, bytes, .. } => {
+                views.truncate(len);
+                if len == 0 {
+                    bytes.clear();
+                }
+            }
             Values::List { ends, element } => {
                 ends.truncate(len);
                 element.truncate(ends.last().copied().unwrap_or(0));
