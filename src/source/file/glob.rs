@@ -22,6 +22,22 @@ pub fn matches(pattern: &::glob::Pattern, name: &str) -> bool {
     (!is_hidden(name) || asked) && pattern.matches(name)
 }
 
+/// Whether these components match a path, with `/`, or a directory above it.
+pub fn covers(parts: &[Part], path: &str) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return true };
+    let (name, below) = path.split_once('/').map_or((path, None), |(name, below)| (name, Some(below)));
+    // A path that ends before the glob does is matched only by what `**` leaves out.
+    let deeper = |parts: &[Part]| match below {
+        Some(below) => covers(parts, below),
+        None => parts.iter().all(|part| matches!(part, Part::Deep)),
+    };
+    match part {
+        Part::Name(wanted) => wanted == name && deeper(rest),
+        Part::Pattern(pattern) => matches(pattern, name) && deeper(rest),
+        Part::Deep => covers(rest, path) || below.is_some_and(|below| covers(parts, below)),
+    }
+}
+
 /// Whether a path holds a pattern.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
@@ -92,6 +108,19 @@ mod tests {
         assert_eq!(split_root("/a/b*/c"), (PathBuf::from("/a"), "b*/c"));
         assert_eq!(split_root("/*"), (PathBuf::from("/"), "*"));
         assert_eq!(split_root("x?/y"), (PathBuf::new(), "x?/y"));
+    }
+
+    #[test]
+    fn a_glob_covers_what_it_matches_and_what_is_below() {
+        let covers = |glob: &str, path: &str| covers(&parts(glob, glob).unwrap_or_default(), path);
+        for (glob, path) in
+            [("a*", "ab"), ("a*", "ab/c/d"), ("**/d", "b/c/d"), ("**/d", "d"), ("**", "a/b"), ("k=?/*", "k=1/x")]
+        {
+            assert!(covers(glob, path), "{glob} {path}");
+        }
+        for (glob, path) in [("a*", "b"), ("a*/c", "ab"), ("**/d", "b/c"), ("*", ".hidden"), ("k=?/*", "k=1")] {
+            assert!(!covers(glob, path), "{glob} {path}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::glob::{Part, braces, is_glob, matches, parts, split_root};
+use super::glob::{Part, braces, covers, is_glob, matches, parts, split_root};
 use crate::error::{Error, Result};
 
 /// The folder in which a file sink of ours keeps its manifest.
@@ -151,7 +151,7 @@ impl Place {
             .help("a symbolic link may lead back to a directory above it"));
         }
         if dir.join(MANIFEST_FOLDER).is_dir() {
-            return self.by_manifest(dir, prefix, found);
+            return self.by_manifest(dir, prefix, &[], found);
         }
         for name in names(dir, depth == 0)? {
             if !is_hidden(&name) {
@@ -161,11 +161,18 @@ impl Place {
         Ok(())
     }
 
-    fn by_manifest(&self, dir: &Path, prefix: &str, found: &mut BTreeMap<String, FileEntry>) -> Result<()> {
+    /// The files that the manifest of a directory names and the rest of a glob matches.
+    fn by_manifest(
+        &self,
+        dir: &Path,
+        prefix: &str,
+        parts: &[Part],
+        found: &mut BTreeMap<String, FileEntry>,
+    ) -> Result<()> {
         let Some(manifest) = self.manifest else {
             return Err(Error::not_yet(format!("reading {}, which a file sink of Levada writes", dir.display())));
         };
-        for name in manifest(dir)? {
+        for name in manifest(dir)?.into_iter().filter(|name| covers(parts, name)) {
             let path = join(prefix, &name);
             match self.look(&path)? {
                 Some(file) => found.insert(path, file),
@@ -189,6 +196,9 @@ impl Place {
         let Some((part, rest)) = parts.split_first() else {
             return self.add(dir, prefix.to_string(), depth, found);
         };
+        if dir.join(MANIFEST_FOLDER).is_dir() {
+            return self.by_manifest(dir, prefix, parts, found);
+        }
         if let Part::Name(name) = part {
             return self.expand(&dir.join(name), &join(prefix, name), rest, depth, found);
         }
@@ -397,6 +407,14 @@ mod tests {
         let committed: Manifest = |_| Ok(vec!["part-1".into()]);
         let place = Place::parse(root, Some(committed)).unwrap();
         assert_eq!(place.list().unwrap().into_iter().map(|f| f.path).collect::<Vec<_>>(), ["out/part-1"]);
+        let globbed = |pattern: &str| {
+            let both: Manifest = |_| Ok(vec!["part-1".into(), "k=1/part-2".into()]);
+            let place = Place::parse(&format!("{root}/{pattern}"), Some(both)).unwrap();
+            place.list().map(|files| files.into_iter().map(|f| f.path).collect::<Vec<_>>())
+        };
+        assert_eq!(globbed("out/part-*").unwrap(), ["part-1"]);
+        assert_eq!(globbed("*/part-*").unwrap(), ["out/part-1"]);
+        assert!(globbed("o*").is_err_and(|e| e.to_string().contains("part-2")));
         let missing: Manifest = |_| Ok(vec!["part-2".into()]);
         let error = Place::parse(root, Some(missing)).unwrap().list().unwrap_err();
         assert!(error.to_string().contains("part-2"), "{error}");

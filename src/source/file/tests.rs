@@ -362,6 +362,19 @@ fn a_record_longer_than_the_limit_is_bad_and_passed() {
 }
 
 #[test]
+fn megabytes_of_nothing_and_of_bad_records_end_no_stream() {
+    let blank = format!("{}\n", " ".repeat(1_000)).repeat(9 << 10);
+    let bad = format!("{{\"b\":\"{}\",\"a\":\"bad\"}}\n", "x".repeat(1_000)).repeat(9 << 10);
+    for name in ["f", "f.gz"] {
+        let text = format!("{{\"a\":1}}\n{blank}{{\"a\":2}}\n{bad}{{\"a\":3}}\n{bad}{blank}{{\"a\":4}}");
+        let bytes = if name == "f" { text.into_bytes() } else { gzip(text.as_bytes()) };
+        let got = json_ab().file(name, bytes).with("on_error", "skip").read();
+        assert_eq!(got.rows, ["1|NULL", "2|NULL", "3|NULL", "4|NULL"]);
+        assert_eq!((got.bad_count, got.bad.len()), (18 << 10, BadRecords::SAMPLE));
+    }
+}
+
+#[test]
 fn many_columns_make_small_batches() {
     let names: Vec<String> = (0..5_000).map(|n| format!("c{n}")).collect();
     let fields: Vec<_> = names.iter().map(|name| (name.as_str(), DataType::Int64)).collect();
