@@ -18,6 +18,7 @@
 //! Nothing is rounded, wrapped or guessed: what doesn't fit is a bad record that names column, type and text.
 //! Only the columns a query asks for are looked at; the rest of a record is passed over by its form.
 
+mod arrays;
 mod batch;
 mod column;
 mod compression;
@@ -33,14 +34,16 @@ mod number;
 mod object;
 mod text;
 mod time;
+mod types;
 
 pub use batch::{BatchBuilder, Finished, PerRecord};
-pub use column::{check_types, type_name};
+
 pub use compression::Compression;
 pub use csv::{CsvDecoder, CsvOptions};
 pub use infer::{INFER_RECORDS, Inference};
 pub use json::JsonDecoder;
 pub use text::TextDecoder;
+pub use types::{check_types, type_name};
 
 use crate::error::Result;
 

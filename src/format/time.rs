@@ -100,10 +100,8 @@ fn fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     if length == 0 {
         return None;
     }
-    let mut nanos = 0;
-    for digit in digits[..length].iter().copied().chain(std::iter::repeat(b'0')).take(9) {
-        nanos = nanos * 10 + u32::from(digit - b'0');
-    }
+    let padded = digits[..length].iter().chain([b'0'; 9].iter()).take(9);
+    let nanos = padded.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
     Some((nanos, &digits[length..]))
 }
 

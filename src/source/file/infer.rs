@@ -89,7 +89,7 @@ fn infer_file(
 fn infer_parquet(file: &FileEntry, path: &Path) -> Result<SchemaRef> {
     let handle = open_unchanged(file, path)?;
     let footer = ArrowReaderMetadata::load(&handle, ArrowReaderOptions::default())
-        .map_err(|e| super::parquet::damaged(path, &e))?;
+        .map_err(|e| super::parquet_errors::damaged(path, &e))?;
     let schema = transform_schema_to_view(footer.schema());
     // A column may be absent from other files, so it may always be NULL; what the footer says beside names and
     // types stays with the file.

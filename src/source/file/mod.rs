@@ -13,11 +13,13 @@
 //! This source knows nothing of queries, watermarks or clocks.
 
 mod discovery;
+mod glob;
 mod infer;
 mod input;
 mod metadata;
 mod options;
 mod parquet;
+mod parquet_errors;
 mod place;
 mod reading;
 
@@ -179,5 +181,7 @@ impl Source for FileSource {
     }
 }
 
+#[cfg(test)]
+mod parquet_tests;
 #[cfg(test)]
 mod tests;

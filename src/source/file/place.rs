@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use super::glob::{Part, braces, covers, is_glob, matches, parts, split_root};
 use crate::error::{Error, Result};
 
 /// The folder in which a file sink of ours keeps its manifest.
@@ -47,15 +48,6 @@ enum Kind {
     File(String),
     /// Any of these, from the root.
     Glob(Vec<Vec<Part>>),
-}
-
-/// One component of a glob.
-#[derive(Debug, Clone)]
-enum Part {
-    Name(String),
-    Pattern(glob::Pattern),
-    /// `**`: any number of directories.
-    Deep,
 }
 
 /// Symbolic links can make a circle; no real tree is this deep.
@@ -159,7 +151,7 @@ impl Place {
             .help("a symbolic link may lead back to a directory above it"));
         }
         if dir.join(MANIFEST_FOLDER).is_dir() {
-            return self.by_manifest(dir, prefix, found);
+            return self.by_manifest(dir, prefix, &[], found);
         }
         for name in names(dir, depth == 0)? {
             if !is_hidden(&name) {
@@ -169,11 +161,18 @@ impl Place {
         Ok(())
     }
 
-    fn by_manifest(&self, dir: &Path, prefix: &str, found: &mut BTreeMap<String, FileEntry>) -> Result<()> {
+    /// The files that the manifest of a directory names and the rest of a glob matches.
+    fn by_manifest(
+        &self,
+        dir: &Path,
+        prefix: &str,
+        parts: &[Part],
+        found: &mut BTreeMap<String, FileEntry>,
+    ) -> Result<()> {
         let Some(manifest) = self.manifest else {
             return Err(Error::not_yet(format!("reading {}, which a file sink of Levada writes", dir.display())));
         };
-        for name in manifest(dir)? {
+        for name in manifest(dir)?.into_iter().filter(|name| covers(parts, name)) {
             let path = join(prefix, &name);
             match self.look(&path)? {
                 Some(file) => found.insert(path, file),
@@ -197,6 +196,9 @@ impl Place {
         let Some((part, rest)) = parts.split_first() else {
             return self.add(dir, prefix.to_string(), depth, found);
         };
+        if dir.join(MANIFEST_FOLDER).is_dir() {
+            return self.by_manifest(dir, prefix, parts, found);
+        }
         if let Part::Name(name) = part {
             return self.expand(&dir.join(name), &join(prefix, name), rest, depth, found);
         }
@@ -278,12 +280,6 @@ pub fn is_hidden(name: &str) -> bool {
     name.starts_with('.') || (name.starts_with('_') && !name.contains('='))
 }
 
-/// A hidden name matches only a pattern that begins as it does.
-fn matches(pattern: &glob::Pattern, name: &str) -> bool {
-    let asked = name.chars().next().is_some_and(|first| pattern.as_str().starts_with(first));
-    (!is_hidden(name) || asked) && pattern.matches(name)
-}
-
 /// The path in the local file system that was meant.
 fn local_path(written: &str) -> Result<String> {
     if written.is_empty() {
@@ -325,54 +321,6 @@ fn percent_decode(text: &str) -> Option<String> {
         rest = &tail[2..];
     }
     String::from_utf8(bytes).ok()
-}
-
-fn is_glob(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{'])
-}
-
-/// The part of a path before its first pattern, and the rest.
-fn split_root(path: &str) -> (PathBuf, &str) {
-    let first = path.find(['*', '?', '[', '{']).unwrap_or(path.len());
-    match path[..first].rfind('/') {
-        Some(0) => (PathBuf::from("/"), &path[1..]),
-        Some(slash) => (PathBuf::from(&path[..slash]), &path[slash + 1..]),
-        None => (PathBuf::new(), path),
-    }
-}
-
-/// `a{b,c}d` → `abd`, `acd`; nested ones too.
-fn braces(pattern: &str) -> Vec<String> {
-    let Some(open) = pattern.find('{') else { return vec![pattern.to_string()] };
-    let (mut depth, mut commas, mut close) = (0, vec![open], None);
-    for (at, c) in pattern.char_indices().skip_while(|(at, _)| *at < open) {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 1 => commas.push(at),
-            _ => {}
-        }
-        if depth == 0 {
-            close = Some(at);
-            break;
-        }
-    }
-    // A brace that nothing closes is an ordinary character.
-    let Some(close) = close else { return vec![pattern.to_string()] };
-    commas.push(close);
-    let choices = commas.windows(2).map(|pair| &pattern[pair[0] + 1..pair[1]]);
-    choices.flat_map(|choice| braces(&format!("{}{choice}{}", &pattern[..open], &pattern[close + 1..]))).collect()
-}
-
-fn parts(written: &str, pattern: &str) -> Result<Vec<Part>> {
-    let part = |name: &str| match name {
-        "**" => Ok(Part::Deep),
-        name if name.contains(['*', '?', '[']) => glob::Pattern::new(name)
-            .map(Part::Pattern)
-            .map_err(|e| Error::invalid(format!("path {written}: {} at character {} of {name}", e.msg, e.pos + 1))),
-        name => Ok(Part::Name(name.to_string())),
-    };
-    pattern.split('/').filter(|name| !name.is_empty() && *name != ".").map(part).collect()
 }
 
 #[cfg(test)]
@@ -459,6 +407,14 @@ mod tests {
         let committed: Manifest = |_| Ok(vec!["part-1".into()]);
         let place = Place::parse(root, Some(committed)).unwrap();
         assert_eq!(place.list().unwrap().into_iter().map(|f| f.path).collect::<Vec<_>>(), ["out/part-1"]);
+        let globbed = |pattern: &str| {
+            let both: Manifest = |_| Ok(vec!["part-1".into(), "k=1/part-2".into()]);
+            let place = Place::parse(&format!("{root}/{pattern}"), Some(both)).unwrap();
+            place.list().map(|files| files.into_iter().map(|f| f.path).collect::<Vec<_>>())
+        };
+        assert_eq!(globbed("out/part-*").unwrap(), ["part-1"]);
+        assert_eq!(globbed("*/part-*").unwrap(), ["out/part-1"]);
+        assert!(globbed("o*").is_err_and(|e| e.to_string().contains("part-2")));
         let missing: Manifest = |_| Ok(vec!["part-2".into()]);
         let error = Place::parse(root, Some(missing)).unwrap().list().unwrap_err();
         assert!(error.to_string().contains("part-2"), "{error}");

@@ -187,7 +187,7 @@ impl Reader {
         let block = Block { bytes: input.rest(buffer), last: input.last };
         let taken = self.decoder.decode(block, &mut self.batch, &mut |place| {
             let at = pos + place.at;
-            let line = line.map(|line| line + memchr::memchr_iter(b'\n', &buffer[..at]).count() as u64);
+            let line = || line.map(|line| line + memchr::memchr_iter(b'\n', &buffer[..at]).count() as u64);
             work.bad(file, base + at as u64, line, place.reason, place.text)
         })?;
         input.pos += taken;
@@ -211,7 +211,7 @@ impl Reader {
         let (file, offset, line) = (input.file, input.base, input.line);
         let head = input.rest(&self.buffer)[..TooLong::SHOWN.min(input.end)].to_vec();
         let reason = self.work.too_long();
-        let keep = self.work.bad(file, offset, line, reason, &head)?;
+        let keep = self.work.bad(file, offset, || line, reason, &head)?;
         self.null_row(keep, file, &head);
         let Some(input) = &mut self.input else { return Ok(()) };
         input.skip_line(&mut self.buffer, path)?;
@@ -225,7 +225,7 @@ impl Reader {
         let Some(TooLong { start, length }) = self.too_long.take() else { return Ok(()) };
         let text = self.buffer[start..start + length.min(TooLong::SHOWN)].to_vec();
         let reason = self.work.too_long();
-        let keep = self.work.bad(input.file, input.base + start as u64, None, reason, &text)?;
+        let keep = self.work.bad(input.file, input.base + start as u64, || None, reason, &text)?;
         self.null_row(keep, input.file, &text);
         Ok(())
     }
@@ -263,12 +263,19 @@ impl Work {
     }
 
     /// Judges a bad record at byte `offset` of a file. Its line is counted only where somebody will see it.
-    fn bad(&self, file: usize, offset: u64, line: Option<u64>, reason: String, text: &[u8]) -> Result<Keep> {
+    fn bad(
+        &self,
+        file: usize,
+        offset: u64,
+        line: impl Fn() -> Option<u64>,
+        reason: String,
+        text: &[u8],
+    ) -> Result<Keep> {
         let fail = self.options.on_error == OnError::Fail;
         let shown = fail || self.bad_records.count() < BadRecords::SAMPLE as u64;
-        let line = match line {
-            None if shown => Some(self.line_of(file, offset)?),
-            line => line,
+        let line = match shown {
+            true => Some(line().map_or_else(|| self.line_of(file, offset), Ok)?),
+            false => None,
         };
         let record = BadRecord {
             source: self.stream.clone(),

@@ -31,6 +31,9 @@ pub struct Splitter {
     pub max_record: usize,
 }
 
+/// The header, where there is one, and some records.
+pub type HeaderAndLines = (Option<Arc<Line>>, Vec<Arc<Line>>);
+
 /// What was read and isn't committed.
 #[derive(Debug)]
 pub struct Feed {
@@ -156,7 +159,7 @@ impl Feed {
     ///
     /// # Errors
     /// Conflict: this process doesn't hold them.
-    pub fn lines(&self, start: u64, end: u64) -> Result<(Option<Arc<Line>>, Vec<Arc<Line>>)> {
+    pub fn lines(&self, start: u64, end: u64) -> Result<HeaderAndLines> {
         let state = self.lock();
         if start < state.gone || end > state.gone + state.lines.len() as u64 || start > end {
             return Err(lost(start));
