@@ -13,6 +13,7 @@ use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::planner::TypePlanner;
 
 use crate::error::{Error, Result, Span, closest};
+use crate::format::sql_type;
 use crate::parser::Name;
 use crate::parser::ast::{self, ArrayElemTypeDef, ExactNumberInfo, TimezoneInfo};
 
@@ -72,42 +73,7 @@ pub fn from_sql(sql_type: &ast::DataType) -> Result<DataType> {
 /// How a type is written in SQL, so that [`from_sql`] gives it back; types that SQL has no name for are shown as
 /// arrow names them.
 pub fn to_sql(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "BOOLEAN".into(),
-        DataType::Int8 => "TINYINT".into(),
-        DataType::Int16 => "SMALLINT".into(),
-        DataType::Int32 => "INT".into(),
-        DataType::Int64 => "BIGINT".into(),
-        DataType::UInt8 => "TINYINT UNSIGNED".into(),
-        DataType::UInt16 => "SMALLINT UNSIGNED".into(),
-        DataType::UInt32 => "INT UNSIGNED".into(),
-        DataType::UInt64 => "BIGINT UNSIGNED".into(),
-        DataType::Float32 => "FLOAT".into(),
-        DataType::Float64 => "DOUBLE".into(),
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
-            format!("DECIMAL({precision}, {scale})")
-        }
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BYTEA".into(),
-        DataType::Date32 => "DATE".into(),
-        DataType::Time64(TimeUnit::Nanosecond) => "TIME".into(),
-        DataType::Timestamp(unit, zone) => timestamp_name(*unit, zone.is_some()),
-        DataType::Interval(IntervalUnit::MonthDayNano) => "INTERVAL".into(),
-        DataType::List(field) | DataType::LargeList(field) => format!("ARRAY<{}>", to_sql(field.data_type())),
-        DataType::Struct(fields) => {
-            let fields: Vec<_> =
-                fields.iter().map(|f| format!("{} {}", ident(f.name()), to_sql(f.data_type()))).collect();
-            format!("STRUCT<{}>", fields.join(", "))
-        }
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(kv) if kv.len() == 2 => {
-                format!("MAP({}, {})", to_sql(kv[0].data_type()), to_sql(kv[1].data_type()))
-            }
-            _ => data_type.to_string(),
-        },
-        DataType::Dictionary(_, value) => to_sql(value),
-        other => other.to_string(),
-    }
+    sql_type(data_type, &ident)
 }
 
 /// The type that a column of this SQL name has: what is inferred from data becomes what its CREATE text gives.
@@ -163,16 +129,6 @@ fn timestamp(precision: Option<u64>, zone: bool) -> Result<DataType> {
         Some(n) => return Err(Error::invalid(format!("TIMESTAMP({n}): the precision is 0, 3, 6 or 9"))),
     };
     Ok(DataType::Timestamp(unit, zone.then(|| ZONE.into())))
-}
-
-fn timestamp_name(unit: TimeUnit, zone: bool) -> String {
-    let precision = match unit {
-        TimeUnit::Second => "(0)",
-        TimeUnit::Millisecond => "(3)",
-        TimeUnit::Microsecond => "",
-        TimeUnit::Nanosecond => "(9)",
-    };
-    format!("TIMESTAMP{precision}{}", if zone { " WITH TIME ZONE" } else { "" })
 }
 
 fn decimal(info: ExactNumberInfo) -> Result<DataType> {

@@ -8,7 +8,7 @@ use super::run::{Run, lock};
 use crate::checkpoint::{OffsetEntry, SourceOffsets};
 use crate::error::{Error, Result};
 use crate::parser::OutputMode;
-use crate::source::{Offset, OffsetRange, ReadLimit};
+use crate::source::{InputEnd, Offset, OffsetRange, ReadLimit};
 
 /// A batch that is to be run.
 #[derive(Clone)]
@@ -28,12 +28,21 @@ pub(super) struct NextBatch {
 /// What is asked of the sources.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
-    /// AVAILABLE NOW: where each source ends, frozen at the start.
-    pub until: Option<Vec<Option<Offset>>>,
+    /// AVAILABLE NOW: how far each source goes, frozen at the start.
+    pub until: Option<Vec<Until>>,
     /// ONCE: all there is, in one batch, and no batch without data.
     pub once: bool,
     /// `STEP … EMPTY`: one batch without input.
     pub empty: bool,
+}
+
+/// How far AVAILABLE NOW goes in one source.
+#[derive(Debug, Clone)]
+pub(super) enum Until {
+    /// To here; `None`: there was nothing.
+    Offset(Option<Offset>),
+    /// To the end of an input that has one.
+    End,
 }
 
 /// Up to here one partition is quicker.
@@ -65,7 +74,7 @@ impl Run {
     }
 
     /// AVAILABLE NOW: how far each source goes now.
-    pub fn freeze(&mut self) -> Result<Vec<Option<Offset>>> {
+    pub fn freeze(&mut self) -> Result<Vec<Until>> {
         let limit = ReadLimit { unlimited: true, ..ReadLimit::default() };
         let starts: Vec<Option<Offset>> = match &self.replay {
             None => self.ends.clone(),
@@ -79,15 +88,34 @@ impl Run {
         self.sources
             .iter()
             .zip(starts)
-            .map(|(source, start)| Ok(lock(source).latest_offset(start.as_ref(), &limit)?.or(start)))
+            .map(|(source, start)| {
+                let mut source = lock(source);
+                if source.end() == InputEnd::Ahead {
+                    return Ok(Until::End);
+                }
+                Ok(Until::Offset(source.latest_offset(start.as_ref(), &limit)?.or(start)))
+            })
             .collect()
+    }
+
+    /// Whether an input will end and hasn't yet.
+    pub fn end_is_ahead(&self) -> bool {
+        self.sources.iter().any(|source| lock(source).end() == InputEnd::Ahead)
+    }
+
+    /// Whether every input has ended: what there is now is all that will come.
+    pub fn inputs_ended(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|source| lock(source).end() == InputEnd::Reached)
     }
 
     fn ask(&self, asked: &Asked) -> Result<Vec<Option<Offset>>> {
         let mut ends = Vec::with_capacity(self.sources.len());
         for (n, source) in self.sources.iter().enumerate() {
             let after = self.ends[n].as_ref();
-            let until = asked.until.as_ref().map(|until| until[n].clone());
+            let until = asked.until.as_ref().and_then(|until| match &until[n] {
+                Until::Offset(offset) => Some(offset.clone()),
+                Until::End => None,
+            });
             let nothing_left = until.as_ref().is_some_and(|until| until.is_none() || until.as_ref() == after);
             if nothing_left {
                 ends.push(self.ends[n].clone());

@@ -52,6 +52,11 @@ impl ResultState {
         ResultState::open(store, table, schema, version)
     }
 
+    /// See [`OperatorState::take_notices`].
+    pub fn take_notices(&mut self) -> Vec<String> {
+        self.state.take_notices()
+    }
+
     fn fill(&self, schema: &SchemaRef) -> Result<()> {
         let mut stored = Vec::new();
         for partition in self.state.partitions() {

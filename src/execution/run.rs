@@ -180,7 +180,17 @@ impl Run {
         if let Some(result) = &mut self.result {
             measured.checkpoint_bytes += result.commit(n, keep_from)?;
         }
+        self.tell_of_state();
         Ok(())
+    }
+
+    /// Passes on what its state has to say that failed nothing.
+    pub fn tell_of_state(&mut self) {
+        let of_memory = self.memory.as_mut().map(OperatorState::take_notices);
+        let of_result = self.result.as_mut().map(ResultState::take_notices);
+        for notice in of_memory.into_iter().chain(of_result).flatten() {
+            (self.engine.notices)(&format!("query {}: {notice}", self.name));
+        }
     }
 
     /// The batch is committed: what comes next builds on it.

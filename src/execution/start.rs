@@ -77,6 +77,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         let version = run.next_id.checked_sub(1);
         run.result = Some(ResultState::open(run.checkpoint.store(), table, &run.plan.output, version)?);
     }
+    run.tell_of_state();
     let shared =
         Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
     let handle = QueryHandle::new(shared.clone());

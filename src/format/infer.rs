@@ -352,13 +352,13 @@ mod tests {
         let text = r#"{"a": 1, "b": "x", "t": "2024-01-01T00:00:00Z", "d": "2024-01-01", "n": null, "l": [1, 2.5], "s": {"x": true}}
 
 {"a": 1.5, "t": "2024-01-01 10:00:00", "s": {"y": []}, "new": 18446744073709551615}"#;
-        let want = "a DOUBLE, b TEXT, t TIMESTAMP, d DATE, n TEXT, l DOUBLE[], s STRUCT<x BOOLEAN, y TEXT[]>, new DECIMAL(38, 0)";
+        let want = "a DOUBLE, b STRING, t TIMESTAMP, d DATE, n STRING, l ARRAY<DOUBLE>, s STRUCT<x BOOLEAN, y ARRAY<STRING>>, new DECIMAL(38, 0)";
         assert_eq!(json(text).as_deref(), Ok(want));
     }
 
     #[test]
     fn times_mixed_with_other_text_are_text() {
-        assert_eq!(json("{\"t\":\"2024-01-01T00:00:00\"}\n{\"t\":\"soon\"}").as_deref(), Ok("t TEXT"));
+        assert_eq!(json("{\"t\":\"2024-01-01T00:00:00\"}\n{\"t\":\"soon\"}").as_deref(), Ok("t STRING"));
     }
 
     #[test]
@@ -378,16 +378,16 @@ mod tests {
     fn csv_takes_names_from_the_header() {
         let csv = CsvOptions { header: true, ..CsvOptions::default() };
         let text = "id,name,at,ok\n1,x,2024-01-01 00:00:00,true\n,\"\",2024-01-02T00:00:00Z,FALSE\n";
-        assert_eq!(infer(Format::Csv, csv, text).as_deref(), Ok("id BIGINT, name TEXT, at TIMESTAMP, ok BOOLEAN"));
+        assert_eq!(infer(Format::Csv, csv, text).as_deref(), Ok("id BIGINT, name STRING, at TIMESTAMP, ok BOOLEAN"));
         assert_eq!(
             infer(Format::Csv, CsvOptions::default(), "1,x\ny,2\n").as_deref(),
-            Ok("column_1 TEXT, column_2 TEXT")
+            Ok("column_1 STRING, column_2 STRING")
         );
         assert!(infer(Format::Csv, CsvOptions::default(), "1,x\n2\n").is_err_and(|e| e == "4: has 1 fields, not 2"));
     }
 
     #[test]
     fn text_is_one_column() {
-        assert_eq!(infer(Format::Text, CsvOptions::default(), "").as_deref(), Ok("value TEXT"));
+        assert_eq!(infer(Format::Text, CsvOptions::default(), "").as_deref(), Ok("value STRING"));
     }
 }

@@ -92,7 +92,7 @@ fn a_value_of_the_wrong_type_is_bad_and_named() {
     assert_eq!(bigint("9223372036854775808"), "column a is BIGINT and 9223372036854775808 is out of its range");
     assert_eq!(one_bad(DataType::Int8, "128"), "column a is TINYINT and 128 is out of its range");
     assert_eq!(one_bad(DataType::UInt8, "-1"), "column a is TINYINT UNSIGNED and -1 is out of its range");
-    assert_eq!(one_bad(DataType::Utf8View, "5"), "column a wants TEXT and found the number 5");
+    assert_eq!(one_bad(DataType::Utf8View, "5"), "column a wants STRING and found the number 5");
     assert_eq!(one_bad(DataType::Boolean, "\"true\""), "column a wants BOOLEAN and found the text \"true\"");
     assert_eq!(one_bad(DataType::Float64, "1e999"), "column a is DOUBLE and 1e999 is out of its range");
     assert_eq!(
@@ -245,7 +245,7 @@ fn maps_with_other_keys_are_refused() {
     let map = DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false);
     let error =
         check_types(Format::Json, &fields(&[("col", map, true)])).err().map(|e| e.to_string()).unwrap_or_default();
-    assert_eq!(error, "column col is MAP<INT, TEXT>: the keys of a map are text, not INT");
+    assert_eq!(error, "column col is MAP(INT, STRING): the keys of a map are text, not INT");
 }
 
 #[test]

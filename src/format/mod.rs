@@ -7,7 +7,7 @@
 //! | column | takes |
 //! | --- | --- |
 //! | integers | a number that is whole and in range (`1e3` and `1.0` are whole), or text that is one |
-//! | REAL, DOUBLE | a number in range, or text that is one, `NaN` and `Infinity` included |
+//! | FLOAT, DOUBLE | a number in range, or text that is one, `NaN` and `Infinity` included |
 //! | DECIMAL | a number or text that fits without rounding, up to 38 digits |
 //! | BOOLEAN | `true`, `false` |
 //! | TEXT | text; never a number |
@@ -43,7 +43,7 @@ pub use csv::{CsvDecoder, CsvOptions};
 pub use infer::{INFER_RECORDS, Inference};
 pub use json::JsonDecoder;
 pub use text::TextDecoder;
-pub use types::{check_types, type_name};
+pub use types::{check_types, sql_type, type_name};
 
 use crate::error::Result;
 

@@ -1,6 +1,6 @@
 //! Types by name, and which of them a format can be read as.
 
-use arrow::datatypes::{DataType, Fields};
+use arrow::datatypes::{DataType, Fields, IntervalUnit, TimeUnit};
 
 use super::Format;
 use super::column::{Column, Values};
@@ -28,10 +28,10 @@ pub fn check_types(format: Format, fields: &Fields) -> Result<()> {
                 type_name(field.data_type()),
                 format.name()
             ))
-            .help("declare it TEXT and take it apart in the query"));
+            .help("declare it STRING and take it apart in the query"));
         }
         if format == Format::Text && (fields.len() != 1 || !is_text(field.data_type())) {
-            return Err(Error::invalid("format text gives one column, the line: declare one column of type TEXT"));
+            return Err(Error::invalid("format text gives one column, the line: declare one column of type STRING"));
         }
     }
     Ok(())
@@ -39,6 +39,11 @@ pub fn check_types(format: Format, fields: &Fields) -> Result<()> {
 
 /// A type as SQL names it, for messages.
 pub fn type_name(data_type: &DataType) -> String {
+    sql_type(data_type, &str::to_string)
+}
+
+/// A type as SQL names it; `ident` writes the names of fields.
+pub fn sql_type(data_type: &DataType, ident: &dyn Fn(&str) -> String) -> String {
     match data_type {
         DataType::Boolean => "BOOLEAN".into(),
         DataType::Int8 => "TINYINT".into(),
@@ -49,29 +54,40 @@ pub fn type_name(data_type: &DataType) -> String {
         DataType::UInt16 => "SMALLINT UNSIGNED".into(),
         DataType::UInt32 => "INT UNSIGNED".into(),
         DataType::UInt64 => "BIGINT UNSIGNED".into(),
-        DataType::Float32 => "REAL".into(),
+        DataType::Float32 => "FLOAT".into(),
         DataType::Float64 => "DOUBLE".into(),
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
             format!("DECIMAL({precision}, {scale})")
         }
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "TEXT".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING".into(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BYTEA".into(),
-        DataType::Date32 | DataType::Date64 => "DATE".into(),
-        DataType::Time32(_) | DataType::Time64(_) => "TIME".into(),
-        DataType::Timestamp(_, None) => "TIMESTAMP".into(),
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE".into(),
-        DataType::List(element) | DataType::LargeList(element) => format!("{}[]", type_name(element.data_type())),
+        DataType::Date32 => "DATE".into(),
+        DataType::Time64(TimeUnit::Nanosecond) => "TIME".into(),
+        DataType::Timestamp(unit, zone) => timestamp_name(*unit, zone.is_some()),
+        DataType::Interval(IntervalUnit::MonthDayNano) => "INTERVAL".into(),
+        DataType::List(field) | DataType::LargeList(field) => format!("ARRAY<{}>", sql_type(field.data_type(), ident)),
         DataType::Struct(fields) => {
-            let fields: Vec<String> =
-                fields.iter().map(|f| format!("{} {}", f.name(), type_name(f.data_type()))).collect();
+            let fields: Vec<_> =
+                fields.iter().map(|f| format!("{} {}", ident(f.name()), sql_type(f.data_type(), ident))).collect();
             format!("STRUCT<{}>", fields.join(", "))
         }
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => {
-                format!("MAP<{}, {}>", type_name(fields[0].data_type()), type_name(fields[1].data_type()))
+            DataType::Struct(kv) if kv.len() == 2 => {
+                format!("MAP({}, {})", sql_type(kv[0].data_type(), ident), sql_type(kv[1].data_type(), ident))
             }
-            _ => "MAP".into(),
+            _ => data_type.to_string(),
         },
+        DataType::Dictionary(_, value) => sql_type(value, ident),
         other => other.to_string(),
     }
+}
+
+fn timestamp_name(unit: TimeUnit, zone: bool) -> String {
+    let precision = match unit {
+        TimeUnit::Second => "(0)",
+        TimeUnit::Millisecond => "(3)",
+        TimeUnit::Microsecond => "",
+        TimeUnit::Nanosecond => "(9)",
+    };
+    format!("TIMESTAMP{precision}{}", if zone { " WITH TIME ZONE" } else { "" })
 }

@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::operator::{AggregateSpec, Emit, ForgetBy};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
-use crate::planner::expand;
 use crate::planner::window_functions::{START, Which, WindowShape, window_call};
+use crate::planner::{expand, interval_text};
 
 /// Functions whose result depends on the order of their input.
 const ORDERED: &[&str] = &["first_value", "last_value", "nth_value", "array_agg", "string_agg"];
@@ -91,6 +91,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
     if let Some((key, call)) = call {
         let shape =
             window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
+        groups[key] = call.clone().alias(window_name(&call, shape));
         let rule = LateRule { size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
         let rows =
             window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
@@ -155,6 +156,19 @@ fn order_matters(expr: &Expr) -> bool {
         Ok(TreeNodeRecursion::Continue)
     });
     matters || walked.is_err()
+}
+
+/// What EXPLAIN and the state's schema call a window's start: `window(s.ts, 10 seconds).start`.
+fn window_name(call: &Expr, shape: WindowShape) -> String {
+    let time = window_call(call).map(|c| c.time.to_string()).unwrap_or_default();
+    let mut lengths = vec![interval_text(shape.size)];
+    if shape.slide != shape.size {
+        lengths.push(interval_text(shape.slide));
+    }
+    if shape.offset != 0 {
+        lengths.push(format!("offset {}", interval_text(shape.offset)));
+    }
+    format!("window({time}, {}).start", lengths.join(", "))
 }
 
 fn pane_call(call: &Expr, shape: WindowShape) -> Result<Expr> {

@@ -97,6 +97,11 @@ impl fmt::Debug for Leaf {
     }
 }
 
+/// Sources may use filters to skip rows; whatever they let pass is filtered again.
+fn applied_again(filters: &[&Expr]) -> Vec<TableProviderFilterPushDown> {
+    vec![TableProviderFilterPushDown::Inexact; filters.len()]
+}
+
 /// A leaf as DataFusion sees it.
 #[derive(Debug)]
 pub struct LeafTable {
@@ -114,7 +119,7 @@ impl TableProvider for LeafTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+        Ok(applied_again(filters))
     }
 
     async fn scan(
@@ -149,7 +154,7 @@ impl TableProvider for BoundedTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+        Ok(applied_again(filters))
     }
 
     async fn scan(

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::source::stdin;
 
 /// A script that is being read.
 pub(super) struct Input {
@@ -23,8 +24,12 @@ impl Input {
     }
 
     /// Standard input.
-    pub(super) fn stdin() -> Self {
-        Input::new("stdin".to_string(), None, BufReader::new(std::io::stdin()))
+    ///
+    /// # Errors
+    /// A stream reads it.
+    pub(super) fn stdin() -> Result<Self> {
+        stdin::claim(stdin::SCRIPT)?;
+        Ok(Input::new("stdin".to_string(), None, BufReader::new(std::io::stdin())))
     }
 
     /// A file.

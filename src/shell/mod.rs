@@ -31,6 +31,7 @@ use std::sync::Arc;
 use crate::display::{Format, render_error};
 use crate::error::Result;
 use crate::session::{Session, SessionOptions};
+use crate::source::stdin;
 use answer::PrintSettings;
 use command::Expanded;
 use ending::{Ending, code};
@@ -52,7 +53,7 @@ pub fn run(invocation: Invocation) -> u8 {
     };
     let mut flow = run_scripts(&mut shell, &invocation.scripts);
     if flow == Flow::Next && interactive {
-        flow = match repl::run(&mut shell) {
+        flow = match stdin::claim(stdin::SCRIPT).and_then(|()| repl::run(&mut shell)) {
             Ok(code) => Flow::Leave(code),
             Err(error) => {
                 shell.report(&error, "", None);
@@ -62,7 +63,7 @@ pub fn run(invocation: Invocation) -> u8 {
         // What failed was seen, and gone on from.
         shell.failed = flow == Flow::Stop;
     } else if flow == Flow::Next && invocation.scripts.is_empty() {
-        flow = shell.run_input(Input::stdin());
+        flow = run_input(&mut shell, Input::stdin());
     }
     shell.finish(if let Flow::Leave(code) = flow { code } else { None })
 }
@@ -100,21 +101,25 @@ fn run_scripts(shell: &mut Shell, scripts: &[Script]) -> Flow {
         let input = match script {
             Script::Text(text) => {
                 arguments += 1;
-                Input::argument(arguments, text)
+                Ok(Input::argument(arguments, text))
             }
             Script::File(path) if path == Path::new("-") => Input::stdin(),
-            Script::File(path) => match Input::file(path) {
-                Ok(input) => input,
-                Err(error) => {
-                    shell.report(&error, "", None);
-                    return Flow::Leave(Some(code::USAGE));
-                }
-            },
+            Script::File(path) => Input::file(path),
         };
-        match shell.run_input(input) {
+        match run_input(shell, input) {
             Flow::Next => {}
             flow => return flow,
         }
     }
     Flow::Next
+}
+
+fn run_input(shell: &mut Shell, input: Result<Input>) -> Flow {
+    match input {
+        Ok(input) => shell.run_input(input),
+        Err(error) => {
+            shell.report(&error, "", None);
+            Flow::Leave(Some(code::USAGE))
+        }
+    }
 }

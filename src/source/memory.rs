@@ -11,7 +11,7 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use serde::{Deserialize, Serialize};
 
-use super::{BadRecords, Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead, offset};
+use super::{BadRecords, InputEnd, Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead, offset};
 use crate::error::{Error, Result};
 use crate::options::OptionSpec;
 
@@ -224,6 +224,10 @@ impl Source for MemorySource {
             Box::pin(RecordBatchStreamAdapter::new(schema.clone(), futures::stream::iter(part))) as _
         });
         Ok(SourceRead { streams: streams.collect(), bad_records: Arc::new(BadRecords::default()) })
+    }
+
+    fn end(&self) -> InputEnd {
+        if self.stream.is_closed() { InputEnd::Reached } else { InputEnd::Never }
     }
 
     fn commit(&mut self, _end: &Offset) -> Result<()> {

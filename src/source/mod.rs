@@ -85,6 +85,17 @@ pub struct RangeSize {
     pub bytes: Option<u64>,
 }
 
+/// Where an input ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputEnd {
+    /// There may always be more: a directory, an open memory stream.
+    Never,
+    /// It ends, and hasn't yet: a pipe. AVAILABLE NOW goes on to it.
+    Ahead,
+    /// Nothing more will come than is there: a pipe at its end, a closed memory stream.
+    Reached,
+}
+
 /// One input of a query.
 pub trait Source: Send + Sync {
     /// The columns that [`Source::read`] gives: fields of the record, then METADATA columns.
@@ -111,10 +122,10 @@ pub trait Source: Send + Sync {
     /// The rows of `range`. The same range always gives the same rows, also in another process.
     fn read(&self, range: &OffsetRange, wanted: &Pushdown) -> Result<SourceRead>;
 
-    /// Whether nothing will ever come behind what [`Source::latest_offset`] has answered: the end of a pipe. Places
-    /// that may always hold more say no.
-    fn finished(&self) -> bool {
-        false
+    /// Whether its input ends, and has ended. Asked before [`Source::latest_offset`]: an end that was reached then is
+    /// behind what that answers.
+    fn end(&self) -> InputEnd {
+        InputEnd::Never
     }
 
     /// Nothing up to `end` will be asked for again. May be called twice.

@@ -8,8 +8,7 @@
 mod feed;
 
 use std::io::Read;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
@@ -19,7 +18,7 @@ use serde_json::json;
 use self::feed::{Feed, Line, Splitter};
 use super::file::{Key, MetadataColumn, delimiter, max_record_bytes, on_error, only_for};
 use super::records::{BATCH_ROWS, Wanted};
-use super::{BadRecords, Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead};
+use super::{BadRecords, InputEnd, Offset, OffsetRange, Pushdown, RangeSize, ReadLimit, Source, SourceRead};
 use crate::error::{BadRecord, Error, Result};
 use crate::format::{BatchBuilder, Block, CsvOptions, Decoder, Format, Keep, OnError, check_types, shorten};
 use crate::options::{OptionKind, OptionSpec, Options};
@@ -68,8 +67,31 @@ pub struct StdinSource {
     feed: Arc<Feed>,
 }
 
-/// Whether standard input has been given away.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Who has standard input: it can be read once, by one reader.
+static HOLDER: Mutex<Option<String>> = Mutex::new(None);
+
+/// Takes standard input for `holder`, which goes on as in "… is being read by …".
+///
+/// # Errors
+/// Conflict: somebody has it, or had it.
+pub fn claim(holder: &str) -> Result<()> {
+    let mut held = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(other) = &*held {
+        return Err(Error::conflict(format!(
+            "standard input is read by {other}, and can be read only once; {holder} can't have it too{}",
+            if other == SCRIPT {
+                ": put the statements into a file and name it with -f, or give them with -c"
+            } else {
+                ""
+            }
+        )));
+    }
+    *held = Some(holder.to_string());
+    Ok(())
+}
+
+/// The holder that statements come from.
+pub const SCRIPT: &str = "the script";
 
 /// The columns that such a source has.
 ///
@@ -85,9 +107,7 @@ pub fn schema(args: &StdinSourceArgs<'_>) -> Result<SchemaRef> {
 /// As [`schema`]. Conflict: a stream has it already.
 pub fn open(args: StdinSourceArgs<'_>) -> Result<StdinSource> {
     let parsed = Parsed::new(&args)?;
-    if TAKEN.swap(true, Ordering::SeqCst) {
-        return Err(Error::conflict("standard input is being read, or was, and can be read only once"));
-    }
+    claim(&format!("stream {}", args.name))?;
     parsed.start(Box::new(std::io::stdin()))
 }
 
@@ -233,8 +253,8 @@ impl Source for StdinSource {
         Ok(SourceRead { streams, bad_records })
     }
 
-    fn finished(&self) -> bool {
-        self.feed.finished()
+    fn end(&self) -> InputEnd {
+        if self.feed.finished() { InputEnd::Reached } else { InputEnd::Ahead }
     }
 
     fn commit(&mut self, end: &Offset) -> Result<()> {

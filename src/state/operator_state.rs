@@ -39,6 +39,8 @@ pub struct OperatorState {
     partitions: Arc<Vec<Mutex<StateTable>>>,
     since_snapshot: Since,
     snapshot: Option<JoinHandle<Result<u64>>>,
+    /// What a user should hear of, and no batch failed by.
+    notices: Vec<String>,
 }
 
 /// What was written since the last snapshot.
@@ -80,8 +82,15 @@ impl OperatorState {
         let owner = Owner { operator: shape.stored.operator.clone(), schema: shape.stored.fingerprint()? };
         let table = || Mutex::new(StateTable::new(shape.rows.clone(), shape.keys.fields().len(), shape.codec.clone()));
         let partitions = Arc::new((0..shape.partitions.max(1)).map(|_| table()).collect::<Vec<_>>());
-        let mut state =
-            OperatorState { store, folder, owner, partitions, since_snapshot: Since::default(), snapshot: None };
+        let mut state = OperatorState {
+            store,
+            folder,
+            owner,
+            partitions,
+            since_snapshot: Since::default(),
+            snapshot: None,
+            notices: Vec::new(),
+        };
         if let Some(version) = version {
             state.load(shape, version)?;
             for partition in state.partitions.iter() {
@@ -99,6 +108,10 @@ impl OperatorState {
 
     fn load(&mut self, shape: &Shape, version: u64) -> Result<()> {
         let recovery = versions::recover(self.store.as_ref(), &self.folder, &self.owner, version)?;
+        let passed_over = recovery.passed_over.iter();
+        self.notices.extend(passed_over.map(|damaged| {
+            format!("a snapshot was passed over, and the state rebuilt without it: {damaged}; the file can be removed")
+        }));
         if let Some(snapshot) = recovery.snapshot {
             self.since_snapshot.snapshot_bytes = snapshot.index.upserts.bytes;
             self.put(shape, snapshot.upserts, Vec::new())?;
@@ -208,12 +221,24 @@ impl OperatorState {
 
     /// Waits for the snapshot that is being written, if one is. A failed one only lengthens the next recovery.
     pub fn finish_snapshot(&mut self) {
-        match self.snapshot.take().map(JoinHandle::join) {
-            Some(Ok(Ok(bytes))) => self.since_snapshot.snapshot_bytes = bytes,
-            Some(Ok(Err(error))) => tracing::warn!(%error, "a snapshot of state could not be written"),
-            Some(Err(_)) => tracing::warn!("the thread that writes snapshots died"),
-            None => {}
-        }
+        let failed = match self.snapshot.take().map(JoinHandle::join) {
+            Some(Ok(Ok(bytes))) => {
+                self.since_snapshot.snapshot_bytes = bytes;
+                return;
+            }
+            Some(Ok(Err(error))) => error.to_string(),
+            Some(Err(_)) => "its thread died".to_string(),
+            None => return,
+        };
+        let operator = &self.owner.operator;
+        self.notices.push(format!(
+            "no snapshot of the state of {operator} was written, so a restart will take longer: {failed}"
+        ));
+    }
+
+    /// What happened that a user should hear of, each once.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
     }
 }
 

@@ -247,3 +247,28 @@ fn the_interactive_mode_without_a_terminal_goes_on_after_errors() {
     assert!(stderr(&output).contains("1:1: there is no command \\nothing"), "{}", stderr(&output));
     assert_no_escapes(&output);
 }
+
+const PIPE: &str = "CREATE STREAM numbers (n BIGINT) WITH (connector = 'stdin', format = 'json')";
+const LINES: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":4}";
+
+#[test]
+fn a_query_over_a_pipe_ends_with_it() {
+    for trigger in ["", "TRIGGER AVAILABLE NOW"] {
+        let start = format!(
+            "START QUERY q INTO TABLE t AS SELECT sum(n) AS total FROM numbers OUTPUT MODE UPDATE {trigger}; AWAIT QUERY q"
+        );
+        let output = run_with(&["--format", "csv", "-q", "-c", PIPE, "-c", &start, "-c", "SELECT total FROM t"], LINES);
+        assert_eq!((code(&output), stdout(&output)), (0, "total\n7\n"), "{trigger}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn standard_input_has_one_reader() {
+    let start = "START QUERY q INTO BLACKHOLE AS SELECT n FROM numbers OUTPUT MODE APPEND";
+    let output = run_with(&[], &format!("{PIPE};\n{start};\n"));
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("standard input is read by the script"), "{}", stderr(&output));
+    let output = run_with(&["-c", PIPE, "-c", start, "-f", "-"], "\\echo never\n");
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("standard input is read by stream numbers"), "{}", stderr(&output));
+}

@@ -102,7 +102,7 @@ fn parquet_values_are_never_changed_to_fit() {
     let floats: arrow::array::ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![1.5]));
     let cases = [
         (floats, DataType::Int64, Some("column a is DOUBLE in the file, and BIGINT in the stream")),
-        (Arc::new(StringArray::from(vec!["7"])) as _, DataType::Int64, Some("column a is TEXT in the file")),
+        (Arc::new(StringArray::from(vec!["7"])) as _, DataType::Int64, Some("column a is STRING in the file")),
         (ints(300..301), DataType::Int8, Some("300")),
         (ints(7..8), DataType::Int32, None),
         (Arc::new(StringArray::from(vec!["x"])) as _, DataType::Utf8View, None),

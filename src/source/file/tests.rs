@@ -417,7 +417,7 @@ fn what_is_wrong_with_a_declaration_is_said_when_it_is_opened() {
     let both = json_ab().with("max_files_per_trigger", "1").with("max_bytes_per_trigger", "1mb").open_error();
     assert!(both.contains("exclude each other"), "{both}");
     assert!(json_ab().with("max_file_per_trigger", "1").open_error().contains("unknown option"));
-    assert!(stream("text", &[("a", DataType::Int64)]).open_error().contains("one column of type TEXT"));
+    assert!(stream("text", &[("a", DataType::Int64)]).open_error().contains("one column of type STRING"));
     let parquet = stream("parquet", &[("a", DataType::Int64)]);
     assert!(parquet.with("on_error", "skip").open_error().contains("no meaning for format parquet"));
 }
@@ -435,7 +435,7 @@ fn columns_are_inferred_from_what_is_there() {
         .iter()
         .map(|f| format!("{} {}", f.name(), crate::format::type_name(f.data_type())))
         .collect();
-    assert_eq!(names, ["a DOUBLE", "at TIMESTAMP", "l TEXT[]"]);
+    assert_eq!(names, ["a DOUBLE", "at TIMESTAMP", "l ARRAY<STRING>"]);
     assert_eq!(json.read().rows, ["1.0|2024-01-01T00:00:00|NULL", "1.5|NULL|[x]"]);
     let mut empty = json_ab().file("1", "\n");
     empty.fields = None;
@@ -460,7 +460,7 @@ fn the_size_of_a_range_is_that_of_its_files() {
     let size = source.size(&OffsetRange { start: None, end: end.clone() });
     assert_eq!(size, RangeSize { rows: None, bytes: Some(17) });
     assert_eq!(source.description(), format!("FileStreamSource[{}]", stream.dir.path().display()));
-    assert!(source.replayable() && !source.finished());
+    assert!(source.replayable() && source.end() == crate::source::InputEnd::Never);
     source.commit(&end).unwrap();
     source.commit(&end).unwrap();
 }

@@ -58,7 +58,7 @@ fn lines_come_until_the_input_ends() {
     )
     .unwrap();
     source.feed.wait(u64::MAX);
-    assert!(source.finished() && !source.replayable());
+    assert!(source.end() == InputEnd::Reached && !source.replayable());
     let two = source.latest_offset(None, &ReadLimit { max_bytes: Some(18), ..ReadLimit::default() }).unwrap().unwrap();
     assert_eq!(two.0.to_string(), r#"{"records":2}"#);
     assert_eq!(rows(&source, None, two.clone()).unwrap(), ["1|NULL|1", "2|NULL|3"]);
@@ -137,7 +137,7 @@ fn a_reader_that_fails_says_so_after_what_it_gave() {
     let mut source = open_reader(args, Box::new(Failing(false))).unwrap();
     source.feed.wait(u64::MAX);
     let one = end(&mut source, None).unwrap();
-    assert!(!source.finished());
+    assert!(source.end() == InputEnd::Ahead);
     let error =
         source.latest_offset(Some(&one), &ReadLimit::default()).err().map(|e| e.to_string()).unwrap_or_default();
     assert_eq!(error, "read standard input: unplugged");
@@ -150,7 +150,7 @@ fn what_is_wrong_is_said_when_it_is_opened() {
     };
     assert!(error(&[], &[]).contains("wants option format"));
     assert!(error(&[("format", "parquet")], &[]).contains("one of json, csv, text"));
-    assert!(error(&[("format", "text")], &[]).contains("one column of type TEXT"));
+    assert!(error(&[("format", "text")], &[]).contains("one column of type STRING"));
     assert!(error(&[("format", "json"), ("path", "x")], &[]).contains("unknown option path"));
     assert_eq!(
         error(&[("format", "json")], &[("path", DataType::Utf8)]),
