@@ -192,6 +192,10 @@ impl Aggregate {
 
     /// Writes the merged states; answers the touched slots and their states, in the same order.
     fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<(Vec<Slot>, Vec<ArrayRef>)> {
+        // Some functions (`first_value … ORDER BY`) can't give the states of no group.
+        if self.touched.is_empty() {
+            return Ok(Default::default());
+        }
         let touched = std::mem::take(&mut self.touched);
         touched.iter().for_each(|slot| self.numbers[*slot as usize] = NOT_TOUCHED);
         let mut states = Vec::new();
@@ -202,14 +206,12 @@ impl Aggregate {
             }
         }
         self.accumulators = self.spec.accumulators()?;
-        if !touched.is_empty() {
-            let times = match self.spec.forget {
-                Some(_) => self.spec.times(&state.key_columns(&touched)?)?,
-                None => None,
-            };
-            out.updated += touched.len() as u64;
-            out.upserts.push(state.write(touched.clone(), states.clone(), times.as_deref())?);
-        }
+        let times = match self.spec.forget {
+            Some(_) => self.spec.times(&state.key_columns(&touched)?)?,
+            None => None,
+        };
+        out.updated += touched.len() as u64;
+        out.upserts.push(state.write(touched.clone(), states.clone(), times.as_deref())?);
         Ok((touched, states))
     }
 
