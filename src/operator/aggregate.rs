@@ -81,7 +81,17 @@ impl AggregateSpec {
     }
 
     fn accumulators(&self) -> Result<Vec<Box<dyn GroupsAccumulator>>> {
-        self.functions.iter().map(accumulator).collect()
+        self.functions.iter().map(|function| self.accumulator(function)).collect()
+    }
+
+    /// An accumulator whose partial states are those that the fragment makes: without keys DataFusion takes another kind
+    /// than with them, and some functions (`corr`) have states of another meaning there.
+    fn accumulator(&self, function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
+        if !self.keys.is_empty() && function.groups_accumulator_supported() {
+            return function.create_groups_accumulator().map_err(Error::from);
+        }
+        let function = function.clone();
+        Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
     }
 
     /// The functions' results from their states.
@@ -96,7 +106,7 @@ impl AggregateSpec {
                 out.push(columns[0].clone());
                 continue;
             }
-            let mut accumulator = accumulator(function)?;
+            let mut accumulator = self.accumulator(function)?;
             accumulator.merge_batch(columns, &groups, rows).map_err(Error::from)?;
             out.push(accumulator.evaluate(EmitTo::All).map_err(Error::from)?);
         }
@@ -118,14 +128,6 @@ fn state_is_result(function: &AggregateFunctionExpr, state: &[FieldRef]) -> bool
         && !function.is_distinct()
         && SAME.contains(&function.fun().name())
         && state[0].data_type() == function.field().data_type()
-}
-
-fn accumulator(function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
-    if function.groups_accumulator_supported() {
-        return function.create_groups_accumulator().map_err(Error::from);
-    }
-    let function = function.clone();
-    Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
 }
 
 /// One partition's work on one batch. See the module's documentation.
