@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
@@ -159,15 +162,42 @@ fn fragment_state(base: &SessionState, partitions: usize) -> SessionState {
 /// Optimizes what is below an aggregation, or all of it, and makes the physical plan.
 async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = match plan {
-        // The aggregation stays as it is: its keys and states are what the operator remembers.
+        // The aggregation keeps its form: its keys and states are what the operator remembers.
         LogicalPlan::Aggregate(aggregate) => {
             let input = state.optimize(&aggregate.input)?;
-            plan.with_new_exprs(datafusion::logical_expr::LogicalPlan::expressions(plan), vec![input])?
+            plan.with_new_exprs(simplified(state, aggregate)?, vec![input])?
         }
         other => state.optimize(other)?,
     };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(TapPlanner)]);
     Ok(planner.create_physical_plan(&plan, state).await?)
+}
+
+/// An aggregation's keys and calls with what they read simplified, each under the name it has: there are functions that
+/// can't be run before (`coalesce` becomes a CASE).
+fn simplified(state: &SessionState, aggregate: &Aggregate) -> Result<Vec<Expr>> {
+    let context = SimplifyContext::builder().with_schema(aggregate.input.schema().clone());
+    let simplifier = ExprSimplifier::new(context.with_config_options(state.config_options().clone()).build());
+    let exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
+    let one = |expr: &Expr| {
+        let (qualifier, name) = expr.qualified_name();
+        let new = simplify(expr.clone(), &simplifier)?;
+        let same = new.qualified_name() == (qualifier.clone(), name.clone());
+        Ok(if same { new } else { new.alias_qualified(qualifier, name) })
+    };
+    exprs.map(one).collect()
+}
+
+fn simplify(expr: Expr, simplifier: &ExprSimplifier) -> Result<Expr> {
+    Ok(match expr {
+        Expr::Alias(mut alias) => {
+            alias.expr = Box::new(simplify(*alias.expr, simplifier)?);
+            Expr::Alias(alias)
+        }
+        // The call stays what it is; its arguments, FILTER and ORDER BY don't.
+        Expr::AggregateFunction(_) => expr.map_children(|e| Ok(Transformed::yes(simplifier.simplify(e)?)))?.data,
+        other => simplifier.simplify(other)?,
+    })
 }
 
 /// The first half of an aggregation: the part of a plan that makes partial states.
