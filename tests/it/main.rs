@@ -2,6 +2,7 @@
 
 mod answers;
 mod cli;
+mod damage;
 mod law;
 mod recovery;
 mod scripts;
