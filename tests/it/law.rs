@@ -3,6 +3,9 @@
 //! Random rows (NULL, NaN, −0.0, far and negative times, unicode) go through random queries of every kind that the engine
 //! runs; the result table of each must be what the same SELECT gives as a batch over the same rows.
 
+mod queries;
+mod random;
+
 use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
@@ -103,6 +106,9 @@ const QUERIES: &[&str] = &[
     "SELECT window_start, window_end, k, count(*) AS n FROM HOP(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k",
     "SELECT CASE WHEN v < 0 THEN 'neg' ELSE k END AS c, median(v) AS m, approx_distinct(k) AS u FROM s GROUP BY CASE WHEN v < 0 THEN 'neg' ELSE k END",
     "SELECT x.k, t.name, sum(x.v) AS s FROM (SELECT k, v FROM s WHERE v IS NOT NULL UNION ALL SELECT k, v + 1 FROM s) x LEFT JOIN t ON x.k = t.k GROUP BY x.k, t.name",
+    "SELECT coalesce(k, 'none') AS c, sum(coalesce(v, 0)) AS s, count(*) FILTER (WHERE coalesce(v, 1) > 0) AS n FROM s GROUP BY coalesce(k, 'none')",
+    "SELECT k, first_value(v ORDER BY v) AS lo, last_value(k ORDER BY v, k) AS top FROM s GROUP BY k",
+    "SELECT corr(v, v % 7) AS c, first_value(v ORDER BY v) AS lo FROM s",
     "WITH big AS (SELECT k, v FROM s WHERE v > (SELECT min(limit_v) FROM t)) SELECT k, count(*) AS n, array_agg(v ORDER BY v) AS vs FROM big WHERE k IN (SELECT k FROM t) GROUP BY k",
 ];
 
