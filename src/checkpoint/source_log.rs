@@ -89,6 +89,14 @@ impl SourceLog {
         }
     }
 
+    /// The path of the file that should hold entry `first`, where the log should go on up to entry `next`.
+    pub fn lost(&self, first: u64, next: u64) -> String {
+        match &*self.lock() {
+            Kind::Memory(_) => "the log of a source".to_string(),
+            Kind::Stored(stored) => stored.store.describe(&stored.path(Piece::lost(first, next))),
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Kind> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,6 +161,18 @@ impl Piece {
         Piece { first: (last + 1).saturating_sub(width), last }
     }
 
+    /// The file that held entry `first`, and perhaps more of those in front of entry `next`: the widest that can be.
+    fn lost(first: u64, next: u64) -> Self {
+        let mut lost = Piece { first, last: first };
+        let mut width = 10u64;
+        while first.is_multiple_of(width) && first.saturating_add(width) <= next {
+            lost.last = first + width - 1;
+            let Some(wider) = width.checked_mul(10) else { break };
+            width = wider;
+        }
+        lost
+    }
+
     /// The file that entry `n` is written as: the widest one that ends there.
     fn ending_at(n: u64) -> Self {
         let mut width = 1u64;
@@ -190,7 +210,7 @@ impl Stored {
             } else if piece.last < next {
                 listed.covered.push(piece);
             } else {
-                let path = self.store.describe(&format!("{}/{next}", self.folder));
+                let path = self.store.describe(&self.path(Piece::lost(next, piece.first)));
                 return Err(Error::corrupt(path, format!("entry {next} is missing before {}", piece.name())));
             }
         }
@@ -376,7 +396,8 @@ mod tests {
                 assert!(matches!(&error, Error::Corrupt { path, .. } if path.ends_with(name)), "{error}");
             }
             std::fs::remove_file(&file).unwrap();
-            assert!(matches!(log(dir.path()).latest(), Err(Error::Corrupt { .. })), "{name}");
+            let error = log(dir.path()).latest().unwrap_err();
+            assert!(matches!(&error, Error::Corrupt { path, .. } if path.ends_with(name)), "{error}");
             std::fs::write(&file, &good).unwrap();
         }
         let message = log(dir.path()).read(20, 25).unwrap_err().to_string();

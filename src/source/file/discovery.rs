@@ -140,11 +140,9 @@ impl Discovery {
     fn check_reached(&self, after: Position) -> Result<()> {
         if after.entries > self.count || (after.entries == self.count && after.files > 0) {
             let shown = after.offset().0;
-            let message = format!(
-                "the query has read up to {shown}, and the log of the files it took ends at entry {}",
-                self.count
-            );
-            return Err(Error::corrupt("log of a file source", message));
+            let message = format!("the file is missing: the query has read up to {shown} of the files that it took");
+            let needed = after.entries + u64::from(after.files > 0);
+            return Err(Error::corrupt(self.log.lost(self.count, needed), message));
         }
         Ok(())
     }
@@ -248,7 +246,7 @@ impl Discovery {
         }
         match grouped(self.log.read(number, number)?)?.remove(&number) {
             Some(files) => Ok(Arc::new(files)),
-            None => Err(Error::corrupt("log of a file source", format!("entry {number} is missing"))),
+            None => Err(Error::corrupt(self.log.lost(number, number + 1), format!("entry {number} is missing"))),
         }
     }
 
