@@ -42,6 +42,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         schema: plan.output.clone(),
         retracts: plan.retracts,
         partitions: plan.first.partitions(true).max(1),
+        committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
     };
     let explain = crate::incremental::explain(&plan, &spec.target.name);

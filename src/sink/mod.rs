@@ -40,6 +40,8 @@ pub struct SinkContext {
     pub retracts: bool,
     /// How many partitions push.
     pub partitions: usize,
+    /// The newest batch that the checkpoint says is done.
+    pub committed: Option<BatchId>,
     /// Where tests make the run crash: `manifest.write`.
     pub failpoints: Failpoints,
 }

@@ -44,6 +44,7 @@ fn context(retracts: bool) -> SinkContext {
         schema: schema(),
         retracts,
         partitions: 2,
+        committed: None,
         failpoints: Default::default(),
     }
 }

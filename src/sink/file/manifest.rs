@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::parts::batch_of;
 use crate::checkpoint::{LocalStore, Store, text};
 use crate::error::{Error, Result};
 use crate::sink::{BatchId, SinkContext};
@@ -137,6 +138,21 @@ impl Manifest {
         self.committed.insert(batch);
         self.loose += 1;
         Ok(true)
+    }
+
+    /// Refuses a part file that no entry names, of a batch that the checkpoint says is done: its entry was lost, with
+    /// nothing behind it that would miss it.
+    pub(super) fn refuse_lost(&self, stray: &Path, committed: Option<BatchId>) -> Result<()> {
+        match batch_of(stray).filter(|batch| Some(*batch) <= committed && !self.committed.contains(batch)) {
+            None => Ok(()),
+            Some(batch) => Err(Error::corrupt(
+                self.store.describe(&entry_path(batch)),
+                format!(
+                    "the file is missing, though the checkpoint says that the batch is done, and {} is of it",
+                    stray.display()
+                ),
+            )),
+        }
     }
 
     /// Makes the files of a batch part of the result.
@@ -275,6 +291,11 @@ impl Listing {
             let Some(bytes) = store.get(&path)? else { return Ok(Err(path)) };
             let shown = store.describe(&path);
             let entry = one_entry(&shown, &bytes, *batch)?;
+            let last = entries.last().map(|entry| entry.batch);
+            if let Some(lost) = entry.previous.filter(|previous| last < Some(*previous)) {
+                let message = format!("an entry is missing: {shown} says that it follows batch {lost}");
+                return Err(Error::corrupt(store.describe(&entry_path(lost)), message));
+            }
             check_chain(&shown, entries.last(), std::slice::from_ref(&entry))?;
             entries.push(entry);
         }

@@ -214,3 +214,21 @@ fn an_entry_under_another_name_is_refused() {
     let error = committed_files_in(dir.path()).unwrap_err().to_string();
     assert!(error.contains("the file holds the entry of batch 102"), "{error}");
 }
+
+#[test]
+fn a_lost_newest_entry_is_noticed_by_its_files() {
+    let dir = TempDir::new().unwrap();
+    let mut sink = open(&json(dir.path()), &context("a", "run")).unwrap();
+    for batch in 0..2 {
+        super::tests::run(&mut sink, batch, vec![super::tests::numbers([1])]).unwrap();
+    }
+    drop(sink);
+    let lost = dir.path().join("_levada/1");
+    fs::remove_file(&lost).unwrap();
+    let later = |committed| SinkContext { committed: Some(committed), ..context("a", "later") };
+    let error = open(&json(dir.path()), &later(1)).err().unwrap();
+    assert!(matches!(&error, Error::Corrupt { path, .. } if Path::new(path) == lost), "{error}");
+    // A batch that is not done yet is run again: what its dead run has left goes.
+    open(&json(dir.path()), &later(0)).unwrap();
+    assert_eq!(super::tests::on_disk(dir.path()), super::tests::named(dir.path()));
+}

@@ -123,7 +123,9 @@ fn open_in(
         )));
     }
     let (manifest, files) = Manifest::open(store, context)?;
-    for stray in stray_parts(&root, &files)? {
+    let strays = stray_parts(&root, &files)?;
+    strays.iter().try_for_each(|stray| manifest.refuse_lost(stray, context.committed))?;
+    for stray in strays {
         std::fs::remove_file(&stray).map_err(|e| Error::io(format!("removing {}", stray.display()), &e))?;
     }
     let parts = Parts::new(root, format, partitioner.schema().clone(), &context.run_id);

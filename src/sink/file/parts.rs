@@ -221,6 +221,12 @@ fn is_part(name: &str) -> bool {
     numbered && pieces.get(3).is_none_or(|again| digits(again, 1)) && known.contains(&extension)
 }
 
+/// The batch that a part file is of.
+pub(super) fn batch_of(path: &Path) -> Option<BatchId> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("part-")?.split('-').next()?.parse().ok()
+}
+
 /// Eight hexadecimal digits of a run: the first ones of its id, or its checksum.
 fn run_digits(run_id: &str) -> String {
     match run_id.get(..8) {

@@ -26,6 +26,7 @@ fn opened(mode: OutputMode) -> (Arc<ResultTable>, TableSink) {
         schema: schema(),
         retracts: mode == OutputMode::Update,
         partitions: 2,
+        committed: None,
         failpoints: Default::default(),
     };
     let sink = open(table.clone(), &context).unwrap();
