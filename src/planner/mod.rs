@@ -4,6 +4,7 @@
 
 pub mod event_time;
 pub mod expand;
+mod floats;
 pub mod leaf;
 pub mod watermark;
 pub mod window_functions;
@@ -55,7 +56,8 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
-    Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    Ok(floats::unify(plan)?)
 }
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.

@@ -9,10 +9,6 @@
 //! ```
 //! min, max and sums are not taken of `f`: over NaN DataFusion's own answer depends on the order of rows. Left out, as
 //! DataFusion refuses them in a batch too: IN (SELECT …) outside WHERE, and nth_value beside another ordered function.
-//!
-//! Left out as well, as a batch answers otherwise than a stream: NaN with a sign (`-f`), of which a batch makes another
-//! group, and count(DISTINCT f), which takes 0.0 and −0.0 for two values in a stream, and in a batch for one or two by
-//! what stands beside it.
 
 /// A small generator of our own: the same queries in every run of the test, wherever it runs.
 pub struct Dice(u64);
@@ -158,7 +154,7 @@ fn computed(dice: &mut Dice) -> String {
     let d = dice.pick(&["d", "CAST(ts AS DATE) AS d"]);
     let k = dice.pick(&["k", "upper(k) AS k", "coalesce(k, 'none') AS k", "nullif(k, 'b') AS k"]);
     let v = dice.pick(&["v", "v + 1 AS v", "-v AS v", "abs(v) AS v", "CASE WHEN b THEN v ELSE v * 2 END AS v"]);
-    let f = dice.pick(&["f", "f * 2 AS f", "abs(f) AS f"]);
+    let f = dice.pick(&["f", "f * 2 AS f", "-f AS f"]);
     let g = dice.pick(&["g", "g * 2 AS g", "coalesce(g, 0.5) AS g", "CAST(v AS DOUBLE) AS g"]);
     let p = dice.pick(&["p", "CAST(p * 2 AS DECIMAL(10, 2)) AS p", "CAST(v AS DECIMAL(10, 2)) AS p"]);
     let b = dice.pick(&["b", "NOT b AS b", "v > 0 AS b"]);
@@ -310,7 +306,7 @@ fn measure(dice: &mut Dice) -> String {
                 "var_samp(x.v)",
                 "count(DISTINCT x.v)",
                 "count(DISTINCT x.k)",
-                "count(DISTINCT abs(x.f))",
+                "count(DISTINCT x.f)",
                 "sum(DISTINCT x.v)",
                 "bool_and(x.b)",
                 "bool_or(x.v > 50)",

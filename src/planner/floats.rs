@@ -1,0 +1,107 @@
+//! Floats in groups: +0.0 and −0.0 are one, all NaN are one.
+//!
+//! DataFusion tells NaN by its bits when it groups by several columns, and the two zeros in some DISTINCT aggregates; what
+//! a batch answers then depends on which of its ways of grouping was taken, and differs from what a stream remembers. So
+//! float keys, and floats that are aggregated DISTINCT, pass a function that gives each value one form. Floats inside
+//! structs and lists don't.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    Aggregate, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+/// Puts the function around float keys and DISTINCT arguments of every aggregation, under the names that they have.
+pub fn unify(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let unified = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Aggregate(aggregate) => unify_node(aggregate),
+        other => Ok(Transformed::no(other)),
+    });
+    Ok(unified?.data)
+}
+
+fn unify_node(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let one = |expr: &Expr, new: Expr| match new == *expr {
+        true => new,
+        false => {
+            let (qualifier, name) = expr.qualified_name();
+            new.alias_qualified(qualifier, name)
+        }
+    };
+    let key = |expr: &Expr| Ok(one(expr, wrapped(expr.clone(), &aggregate)?));
+    let call = |expr: &Expr| {
+        let distinct = expr.clone().transform_down(|e| match e {
+            Expr::AggregateFunction(mut function) if function.params.distinct => {
+                let args = std::mem::take(&mut function.params.args);
+                function.params.args = args.into_iter().map(|e| wrapped(e, &aggregate)).collect::<Result<_>>()?;
+                Ok(Transformed::yes(Expr::AggregateFunction(function)))
+            }
+            other => Ok(Transformed::no(other)),
+        });
+        Ok(one(expr, distinct?.data))
+    };
+    let keys = aggregate.group_expr.iter().map(key).collect::<Result<Vec<_>>>()?;
+    let calls = aggregate.aggr_expr.iter().map(call).collect::<Result<Vec<_>>>()?;
+    if keys == aggregate.group_expr && calls == aggregate.aggr_expr {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, calls)?)))
+}
+
+fn wrapped(expr: Expr, aggregate: &Aggregate) -> Result<Expr> {
+    // GROUPING SETS have no type; their keys stay as they are.
+    let is_float = !matches!(expr, Expr::GroupingSet(_))
+        && matches!(expr.get_type(aggregate.input.schema())?, DataType::Float32 | DataType::Float64);
+    Ok(if is_float { Expr::ScalarFunction(ScalarFunction::new_udf(ONE_FORM.clone(), vec![expr])) } else { expr })
+}
+
+static ONE_FORM: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(ScalarUDF::new_from_impl(OneForm { signature: Signature::any(1, Volatility::Immutable) }))
+});
+
+/// `levada_float`: +0.0 for both zeros, one NaN for all.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OneForm {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OneForm {
+    fn name(&self) -> &str {
+        "levada_float"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        Ok(args[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(args.arg_fields[0].as_ref().clone().with_name(self.name()).into())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        // Adding 0.0 makes −0.0 the other zero.
+        let unified: ArrayRef = match array.data_type() {
+            DataType::Float32 => {
+                let one = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
+                Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(one))
+            }
+            DataType::Float64 => {
+                let one = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
+                Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(one))
+            }
+            _ => array,
+        };
+        Ok(ColumnarValue::Array(unified))
+    }
+}
