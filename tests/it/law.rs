@@ -176,6 +176,7 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
     )?;
     let mut partitions = 2;
     start(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+    let mut begun = false;
     for (rows, event) in batches {
         match event {
             Event::Nothing => {}
@@ -193,6 +194,11 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
             ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
         }
         step(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+        // Before the first row no batch has run, and a result table without a batch is empty.
+        begun |= !rows.is_empty();
+        if !begun {
+            continue;
+        }
         let (got, wanted) = (ask("SELECT * FROM r")?, ask(query)?);
         prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
     }
