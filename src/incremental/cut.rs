@@ -51,7 +51,8 @@ pub async fn plan(
     let output = visible_schema(&plan);
     let found = find_aggregate(&plan)?;
     check(&plan, found.is_some(), mode)?;
-    let mut opened = open(plan, found.as_ref())?;
+    let zone = state.config_options().execution.time_zone.as_deref();
+    let mut opened = open(plan, found.as_ref(), zone)?;
     let statics = statics(&opened.plan)?;
     let Some((aggregate, time)) = found else {
         mode::check_target(mode, target, false)?;
@@ -178,7 +179,7 @@ struct OpenPlan {
     cell: Arc<BatchCell>,
 }
 
-fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>) -> Result<OpenPlan> {
+fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>, zone: Option<&str>) -> Result<OpenPlan> {
     let mut count = 0;
     let walked = plan.apply(|node| {
         count += usize::from(WatermarkNode::of(node).is_some());
@@ -204,7 +205,7 @@ fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>) -> 
         watermarks.push(WatermarkInput { name, spec: watermark.spec.clone() });
         Ok(Transformed::yes(Tap::plan(watermark.input.clone(), Expr::Column(watermark.column.clone()), kind, &cell)))
     });
-    let plan = replace_now(opened?.data, &cell)?;
+    let plan = replace_now(opened?.data, zone, &cell)?;
     let mut below = None;
     if aggregate.is_some() {
         let walked = plan.apply(|node| {
