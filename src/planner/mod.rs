@@ -55,7 +55,9 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
-    Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    window_functions::check_units(&plan)?;
+    Ok(plan)
 }
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
