@@ -9,6 +9,7 @@ mod cut;
 mod explain;
 mod fragment;
 mod mode;
+mod names;
 mod now;
 mod panes;
 mod retract;
