@@ -3,6 +3,7 @@
 mod answers;
 mod cli;
 mod law;
+mod queries;
 mod recovery;
 mod scripts;
 mod tidy;
