@@ -24,6 +24,7 @@ pub use batch_cell::{BatchCell, TimeStats};
 pub use cut::plan;
 pub use explain::{bound, explain};
 pub use fragment::Fragment;
+pub use mode::volatile_functions;
 pub use retract::{Hidden, changes_of, with_hidden};
 
 use crate::catalog::StreamDef;
