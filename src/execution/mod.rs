@@ -8,6 +8,8 @@ mod next_batch;
 mod progress;
 /// The thread of a query: triggers, orders, the end.
 mod query_thread;
+/// Whether a query is still the one that made a checkpoint.
+mod restart;
 /// `INTO TABLE t`, kept with the state.
 mod result_state;
 /// What is kept of old batches.

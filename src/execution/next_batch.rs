@@ -147,12 +147,14 @@ impl Run {
             let offsets = SourceOffsets { start: start.clone().map(|o| o.0), end: end.clone().map(|o| o.0) };
             sources.insert(input.name.clone(), offsets);
         }
-        let policy = if self.settings.watermark_policy_max { "max" } else { "min" };
+        let aggregate = self.plan.aggregate.as_ref().map(|part| part.spec.name.as_str());
+        let operators: Vec<&str> = aggregate.into_iter().chain(self.result.as_ref().map(|_| "result")).collect();
+        let conf = super::restart::conf(&self.plan, self.settings.watermark_policy_max, &operators);
         Ok(OffsetEntry {
             timestamp: now,
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
-            conf: BTreeMap::from([("multiple_watermark_policy".to_string(), policy.to_string())]),
+            conf,
             statics: self.static_versions()?,
             sources,
         })

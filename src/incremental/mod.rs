@@ -83,6 +83,8 @@ pub struct AggregatePart {
     pub hidden: Option<Hidden>,
     /// Rows in key order.
     pub ordered: bool,
+    /// What `post` makes of the operator's result, as text: other rows if this is another.
+    pub text: String,
 }
 
 /// A query, ready to be run in micro-batches.

@@ -25,6 +25,45 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn a_refused_start_leaves_the_checkpoint_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("cp");
+    let file = folder.path().join("in");
+    std::fs::create_dir(&file).unwrap();
+    std::fs::write(file.join("1.json"), "{\"k\":\"a\"}\n").unwrap();
+    let start = |target: &str, select: &str| {
+        let (file, checkpoint) = (file.display(), checkpoint.display());
+        script(&format!(
+            "CREATE STREAM s (k STRING) WITH (connector = 'file', format = 'json', path = '{file}');
+             START QUERY q INTO {target} AS {select} TRIGGER AVAILABLE NOW CHECKPOINT '{checkpoint}'; AWAIT QUERY q;"
+        ))
+        .1
+    };
+    let plain = "SELECT k FROM s";
+    let counted = "SELECT k, count(*) AS n FROM s GROUP BY k";
+    assert_eq!(start("BLACKHOLE", plain), "");
+    let before = files(&checkpoint);
+    let error = start("BLACKHOLE", counted);
+    assert!(error.contains("the query has changed: operator aggregate would lack what was read before"), "{error}");
+    assert!(error.contains("in the checkpoint: no aggregate\n"), "{error}");
+    let error = start("TABLE t", plain);
+    assert!(error.contains("the query has changed: the result table would lack what was read before"), "{error}");
+    assert!(error.contains("in the query:      keys (k Utf8View), values (count Int64)\n"), "{error}");
+    assert_eq!(files(&checkpoint), before);
+    assert_eq!(start("BLACKHOLE", "SELECT k, upper(k) AS u FROM s WHERE k > 'b'"), "");
+
+    // And where a result was kept, INTO another target.
+    std::fs::remove_dir_all(&checkpoint).unwrap();
+    assert_eq!(start("TABLE t", counted), "");
+    let before = files(&checkpoint);
+    let error = start("BLACKHOLE", counted);
+    assert!(error.contains("the query has changed: the result table would lose its state"), "{error}");
+    let error = start("TABLE t", &format!("{counted} OUTPUT MODE COMPLETE"));
+    assert!(error.contains("in the checkpoint: OUTPUT MODE UPDATE\n"), "{error}");
+    assert_eq!(files(&checkpoint), before);
+}
+
+#[test]
 fn rows_too_far_ahead_are_counted() {
     let (out, err) = script(
         "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts MAX FUTURE SKEW '1 hour'); CREATE STREAM t (ts TIMESTAMP);
