@@ -64,6 +64,30 @@ fn a_refused_start_leaves_the_checkpoint_as_it_was() {
 }
 
 #[test]
+fn standard_input_is_taken_by_nothing_that_is_refused() {
+    let output = run_with(
+        &[
+            "--keep-going",
+            "--format",
+            "csv",
+            "-c",
+            "CREATE STREAM i (n INT) WITH (connector = 'stdin', format = 'json');
+             SELECT * FROM i;
+             EXPLAIN ANALYZE SELECT * FROM i;
+             CREATE SINK f WITH (connector = 'file', path = '/dev/null/x', format = 'json');
+             START QUERY q INTO f AS SELECT * FROM i;
+             START QUERY q AS SELECT * FROM i TRIGGER AVAILABLE NOW;
+             AWAIT QUERY q;",
+        ],
+        "{\"n\":1}\n",
+    );
+    assert_eq!(stdout(&output), "__batch,n\n0,1\n", "{}", stderr(&output));
+    let refused = "stream i can't be read twice, so a SELECT would take its rows away";
+    assert_eq!(stderr(&output).matches(refused).count(), 2, "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("error[").count(), 3, "{}", stderr(&output));
+}
+
+#[test]
 fn rows_too_far_ahead_are_counted() {
     let (out, err) = script(
         "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts MAX FUTURE SKEW '1 hour'); CREATE STREAM t (ts TIMESTAMP);
