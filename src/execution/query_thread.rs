@@ -82,12 +82,14 @@ impl QueryThread {
                 Order::Stop => return Ok(()),
                 Order::Step(step) => self.take_steps(step)?,
                 Order::Batch => {
+                    let replays = self.run.replay.is_some();
                     // Before the sources are asked: what comes in between would be lost else.
                     let (ahead, ended) = (self.run.end_is_ahead(), self.run.inputs_ended());
                     let ran = self.one(&asked)?;
                     let trigger = self.shared.lock().trigger;
                     let over = match trigger {
-                        Trigger::Once => true,
+                        // The batch that a crash left behind is not the one that was asked for.
+                        Trigger::Once => !replays,
                         Trigger::AvailableNow => ran.is_none() && !ahead,
                         _ => ran.is_none() && ended,
                     };

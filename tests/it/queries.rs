@@ -25,6 +25,26 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn once_runs_the_logged_batch_and_then_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |trigger: &str| {
+        format!(
+            "START QUERY q AS SELECT n, CAST(now() AS VARCHAR) AS t FROM s TRIGGER {trigger} CHECKPOINT '{}';",
+            folder.path().display()
+        )
+    };
+    let (out, err) = script(&format!(
+        "CREATE STREAM s (n INT); INSERT INTO s VALUES (1); {}
+         CRASH QUERY q AT 'commit.before'; STEP QUERY q;
+         INSERT INTO s VALUES (2); ADVANCE CLOCK BY '1 hour'; {} AWAIT QUERY q;",
+        start("MANUAL"),
+        start("ONCE"),
+    ));
+    let first = "__batch,n,t\n0,1,1970-01-01T00:00:00\n";
+    assert_eq!(out, format!("{first}{first}1,2,1970-01-01T01:00:00\n"), "{err}");
+}
+
+#[test]
 fn a_refused_start_leaves_the_checkpoint_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("cp");
