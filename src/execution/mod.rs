@@ -49,6 +49,8 @@ pub struct Engine {
     pub state: SessionState,
     /// Receives one line when something happens to a query that its user should see.
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Receives one line when a query has failed.
+    pub failures: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A query to be started.

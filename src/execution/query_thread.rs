@@ -52,7 +52,7 @@ impl QueryThread {
                 Error::QueryFailed { .. } => error.to_string(),
                 other => format!("query {} failed: {other}", self.run.name),
             };
-            (self.run.engine.notices)(&notice);
+            (self.run.engine.failures)(&notice);
         }
         let QueryThread { run, shared, .. } = self;
         // The lease ends before anybody hears of the end, so that a START on the same checkpoint finds it free.

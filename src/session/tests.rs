@@ -31,6 +31,7 @@ fn shell() -> Shell {
     let session = Session::new(SessionOptions {
         output: Arc::new(Mutex::new(Box::new(Kept(printed.clone())))),
         notices: Arc::new(|_| {}),
+        failures: Arc::new(|_| {}),
         console_format: "table".into(),
         empty_batches: false,
     });

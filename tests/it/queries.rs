@@ -108,6 +108,16 @@ fn standard_input_is_taken_by_nothing_that_is_refused() {
 }
 
 #[test]
+fn a_failed_query_is_heard_of_however_quiet() {
+    let sql = "CREATE STREAM s (n INT); INSERT INTO s VALUES (0);
+               START QUERY q AS SELECT 1 / n FROM s TRIGGER ONCE; AWAIT QUERY q;";
+    let output = run(&["-q", "-c", sql]);
+    assert_eq!(code(&output), 4);
+    let first = stderr(&output).lines().next().unwrap_or_default();
+    assert_eq!(first, "query q failed in batch 0: division by zero", "{}", stderr(&output));
+}
+
+#[test]
 fn rows_too_far_ahead_are_counted() {
     let (out, err) = script(
         "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts MAX FUTURE SKEW '1 hour'); CREATE STREAM t (ts TIMESTAMP);
