@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub once: bool,
     /// `STEP … EMPTY`: one batch without input.
     pub empty: bool,
+    /// Only whether there is anything.
+    pub look: bool,
 }
 
 /// How far AVAILABLE NOW goes in one source.
@@ -71,6 +73,19 @@ impl Run {
         }
         let entry = self.entry(&ends, now)?;
         Ok(Some(self.describe(self.next_id, entry, true)))
+    }
+
+    /// Whether there is anything to do. Begins nothing: no source remembers that it was asked.
+    ///
+    /// # Errors
+    /// Of a source. A transient one is worth another try.
+    pub fn has_work(&mut self) -> Result<bool> {
+        if self.replay.is_some() {
+            return Ok(true);
+        }
+        let ends = self.ask(&Asked { look: true, ..Asked::default() })?;
+        self.watermarks.settle(self.engine.clock.now());
+        Ok(ends != self.ends || self.no_data_due())
     }
 
     /// AVAILABLE NOW: how far each source goes now.
@@ -125,6 +140,7 @@ impl Run {
                 unlimited: asked.once,
                 until: until.flatten(),
                 max_bytes: Some(self.settings.max_batch_bytes),
+                look: asked.look,
             };
             ends.push(lock(source).latest_offset(after, &limit)?.or_else(|| self.ends[n].clone()));
         }

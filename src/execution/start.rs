@@ -94,7 +94,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let shared =
         Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
     let handle = QueryHandle::new(shared.clone());
-    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None };
+    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(source.latest_offset(None, &tiny).unwrap(), Some(at(1)));
         let two = ReadLimit { max_bytes: Some(20_000), ..Default::default() };
         assert_eq!(source.latest_offset(None, &two).unwrap(), Some(at(2)));
-        let all = ReadLimit { max_bytes: Some(1), unlimited: true, until: None };
+        let all = ReadLimit { max_bytes: Some(1), unlimited: true, ..Default::default() };
         assert_eq!(source.latest_offset(None, &all).unwrap(), Some(at(3)));
     }
 

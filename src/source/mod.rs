@@ -45,6 +45,8 @@ pub struct ReadLimit {
     pub until: Option<Offset>,
     /// A batch of about this many bytes at the most, where the options set no other limit.
     pub max_bytes: Option<u64>,
+    /// Only whether there is anything: no batch follows, and the source remembers nothing of what it answers.
+    pub look: bool,
 }
 
 /// What a reader wants of a range.

@@ -118,6 +118,42 @@ fn a_failed_query_is_heard_of_however_quiet() {
 }
 
 #[test]
+fn what_waits_for_a_resting_query_says_what_wakes_it() {
+    let (_, err) = script(
+        "CREATE STREAM s (n INT); START QUERY m AS SELECT n FROM s TRIGGER MANUAL; START QUERY r AS SELECT n FROM s;
+         STOP QUERY m AFTER 1 BATCHES; PAUSE QUERY r; STOP QUERY r AFTER 1 BATCHES; AWAIT QUERY r IDLE;",
+    );
+    for said in [
+        "query m runs only when it is stepped, so its next batches would never come",
+        "query r is paused, so its next batches would never come",
+        "query r is paused, so waiting for it would never end",
+        "RESUME QUERY r first",
+    ] {
+        assert!(err.contains(said), "{said}: {err}");
+    }
+}
+
+#[test]
+fn a_look_between_boundaries_is_no_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, checkpoint) = (folder.path().join("in"), folder.path().join("cp"));
+    std::fs::create_dir(&input).unwrap();
+    std::fs::write(input.join("1.json"), "{\"n\":1}\n").unwrap();
+    let (_, err) = script(&format!(
+        "CREATE STREAM s (n INT) WITH (connector = 'file', format = 'json', path = '{0}');
+         START QUERY q INTO BLACKHOLE AS SELECT n FROM s TRIGGER EVERY '1 hour' CHECKPOINT '{1}';
+         AWAIT QUERY q IDLE TIMEOUT '1 minute';
+         COPY (SELECT 2 AS n) TO '{0}/2.json' STORED AS JSON;
+         AWAIT QUERY q IDLE TIMEOUT '50 milliseconds';",
+        input.display(),
+        checkpoint.display()
+    ));
+    assert!(err.contains("waited in vain for query q to be idle"), "{err}");
+    let names = |folder: &str| files(&checkpoint.join(folder)).into_keys().count();
+    assert_eq!((names("offsets"), names("sources/s")), (1, 1), "the second file is nobody's yet");
+}
+
+#[test]
 fn rows_too_far_ahead_are_counted() {
     let (out, err) = script(
         "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts MAX FUTURE SKEW '1 hour'); CREATE STREAM t (ts TIMESTAMP);
