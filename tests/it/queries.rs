@@ -164,3 +164,20 @@ fn rows_too_far_ahead_are_counted() {
     assert!(out.contains(",\"futureRows\":2}\n"), "{out}{err}");
     assert_eq!(out.matches("futureRows").count(), 1, "{out}");
 }
+
+#[test]
+fn a_folder_that_is_no_value_of_its_column_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display();
+    let (out, err) = script(&format!(
+        "CREATE STREAM s (k STRING, n INT); INSERT INTO s VALUES ('x', 1), (NULL, 2);
+         CREATE SINK f WITH (connector = 'file', format = 'json', path = '{place}/out', partition_by = 'k');
+         START QUERY q INTO f AS SELECT * FROM s TRIGGER ONCE CHECKPOINT '{place}/cp'; AWAIT QUERY q;
+         CREATE STREAM a (k INT, n INT) WITH (connector = 'file', format = 'json', path = '{place}/out');
+         CREATE STREAM b (k STRING NOT NULL, n INT) WITH (connector = 'file', format = 'json', path = '{place}/out');
+         SELECT k FROM a; SELECT k FROM b; SELECT sum(n) AS n FROM b;"
+    ));
+    assert!(err.contains(".json: its folder says k = x, and k is INT\n"), "{err}");
+    assert!(err.contains(".json: its folder says k = NULL, and k is STRING NOT NULL\n"), "{err}");
+    assert_eq!(out, "n\n3\n", "what is not asked for is not looked at");
+}
