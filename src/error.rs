@@ -5,6 +5,8 @@
 
 mod diagnose;
 
+pub use diagnose::first_span;
+
 use std::fmt;
 
 /// The crate's result.

@@ -15,6 +15,7 @@ pub fn session() -> Session {
     let options = SessionOptions {
         output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
         notices: Arc::new(|line| eprintln!("{line}")),
+        failures: Arc::new(|line| eprintln!("{line}")),
         console_format: "csv".into(),
         empty_batches: false,
     };

@@ -120,7 +120,7 @@ impl SourceConnector {
                 .help(format!("CREATE STREAM {name} (column type, …)"))
         };
         match self {
-            SourceConnector::File => file::infer(name, options, Some(manifest_of)),
+            SourceConnector::File => file::infer(name, options, Some(MANIFEST)),
             SourceConnector::Memory => Err(no_data("a memory stream begins without rows")),
             SourceConnector::Stdin => Err(no_data("standard input can be read only once")),
             SourceConnector::Rate | SourceConnector::RateMicroBatch | SourceConnector::Nexmark => {
@@ -238,14 +238,13 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
         (SourceConnector::Nexmark, _) => Box::new(nexmark::open(options, clock())?),
         (SourceConnector::File, _) => {
             let (fields, metadata) = stream.source_columns();
-            let manifest = Some(manifest_of as file::Manifest);
             Box::new(file::open(file::FileSourceArgs {
                 name: &stream.name,
                 fields: Some(fields),
                 metadata,
                 options,
                 log,
-                manifest,
+                manifest: Some(MANIFEST),
             })?)
         }
         (SourceConnector::Stdin, _) => {
@@ -260,7 +259,10 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
     })
 }
 
-/// The files that a folder's manifest names, for the file source.
+/// What a file sink writes, as the file source reads it.
+const MANIFEST: file::Manifest = file::Manifest { files: manifest_of, folder: sink::file::folder_value };
+
+/// The files that a folder's manifest names.
 fn manifest_of(folder: &std::path::Path) -> Result<Vec<String>> {
     let files = sink::file::committed_files(&LocalStore::new(folder))?;
     Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())

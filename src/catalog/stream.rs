@@ -57,6 +57,11 @@ pub struct StreamDef {
 }
 
 impl StreamDef {
+    /// Whether its rows can be read again: where they can't, opening it takes them away from others.
+    pub fn replayable(&self) -> bool {
+        self.connector != SourceConnector::Stdin
+    }
+
     /// Opens the stream's source for one query, or for one bounded read.
     pub fn open(&self, log: SourceLog) -> Result<Box<dyn Source>> {
         connector::open_source(self, log)

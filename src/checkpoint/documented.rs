@@ -37,7 +37,11 @@ fn logs_are_as_documented() {
         timestamp: 1_704_067_260_000,
         watermarks: map(&[("bids", 1_704_067_219_500)]),
         watermark: Some(1_704_067_219_500),
-        conf: map(&[("multiple_watermark_policy", "min".to_string())]),
+        conf: map(&[
+            ("multiple_watermark_policy", "min".to_string()),
+            ("operators", "aggregate".to_string()),
+            ("output_mode", "update".to_string()),
+        ]),
         statics: map(&[("channels", "2 files, newest 1704060000000".to_string())]),
         sources: map(&[("bids", bids), ("clicks", SourceOffsets::default())]),
     };

@@ -172,7 +172,8 @@ fn written(column: &Column) -> String {
     }
 }
 
-fn first_span(column: &Column) -> Option<Span> {
+/// Where a column stands in the SQL.
+pub fn first_span(column: &Column) -> Option<Span> {
     column.spans.first().and_then(span)
 }
 

@@ -8,6 +8,8 @@ mod next_batch;
 mod progress;
 /// The thread of a query: triggers, orders, the end.
 mod query_thread;
+/// Whether a query is still the one that made a checkpoint.
+mod restart;
 /// `INTO TABLE t`, kept with the state.
 mod result_state;
 /// What is kept of old batches.
@@ -47,6 +49,8 @@ pub struct Engine {
     pub state: SessionState,
     /// Receives one line when something happens to a query that its user should see.
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Receives one line when a query has failed.
+    pub failures: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A query to be started.

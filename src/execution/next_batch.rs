@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub once: bool,
     /// `STEP … EMPTY`: one batch without input.
     pub empty: bool,
+    /// Only whether there is anything.
+    pub look: bool,
 }
 
 /// How far AVAILABLE NOW goes in one source.
@@ -71,6 +73,19 @@ impl Run {
         }
         let entry = self.entry(&ends, now)?;
         Ok(Some(self.describe(self.next_id, entry, true)))
+    }
+
+    /// Whether there is anything to do. Begins nothing: no source remembers that it was asked.
+    ///
+    /// # Errors
+    /// Of a source. A transient one is worth another try.
+    pub fn has_work(&mut self) -> Result<bool> {
+        if self.replay.is_some() {
+            return Ok(true);
+        }
+        let ends = self.ask(&Asked { look: true, ..Asked::default() })?;
+        self.watermarks.settle(self.engine.clock.now());
+        Ok(ends != self.ends || self.no_data_due())
     }
 
     /// AVAILABLE NOW: how far each source goes now.
@@ -125,6 +140,7 @@ impl Run {
                 unlimited: asked.once,
                 until: until.flatten(),
                 max_bytes: Some(self.settings.max_batch_bytes),
+                look: asked.look,
             };
             ends.push(lock(source).latest_offset(after, &limit)?.or_else(|| self.ends[n].clone()));
         }
@@ -147,12 +163,14 @@ impl Run {
             let offsets = SourceOffsets { start: start.clone().map(|o| o.0), end: end.clone().map(|o| o.0) };
             sources.insert(input.name.clone(), offsets);
         }
-        let policy = if self.settings.watermark_policy_max { "max" } else { "min" };
+        let aggregate = self.plan.aggregate.as_ref().map(|part| part.spec.name.as_str());
+        let operators: Vec<&str> = aggregate.into_iter().chain(self.result.as_ref().map(|_| "result")).collect();
+        let conf = super::restart::conf(&self.plan, self.settings.watermark_policy_max, &operators);
         Ok(OffsetEntry {
             timestamp: now,
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
-            conf: BTreeMap::from([("multiple_watermark_policy".to_string(), policy.to_string())]),
+            conf,
             statics: self.static_versions()?,
             sources,
         })

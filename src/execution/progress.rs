@@ -118,6 +118,9 @@ impl Measured {
             put("numOutputRows", json!(rows));
         }
         put("checkpointBytes", json!(self.checkpoint_bytes));
+        if run.plan.watermarks.iter().any(|watermark| watermark.spec.max_future_skew.is_some()) {
+            put("futureRows", json!(self.times.future_rows));
+        }
         Value::Object(doc)
     }
 

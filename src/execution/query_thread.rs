@@ -25,12 +25,16 @@ pub(super) struct QueryThread {
     pub stop_after: Option<u64>,
     /// The clock when the last batch began.
     pub began: Option<i64>,
+    /// A look found something to do: it waits for its boundary.
+    pub work_ahead: bool,
 }
 
 /// What to do next.
 enum Order {
     Batch,
-    Step(Step),
+    /// Between two boundaries of TRIGGER EVERY: whether there is anything to do, for those who wait for idleness.
+    Look,
+    Step(u64, Step),
     Stop,
 }
 
@@ -52,7 +56,7 @@ impl QueryThread {
                 Error::QueryFailed { .. } => error.to_string(),
                 other => format!("query {} failed: {other}", self.run.name),
             };
-            (self.run.engine.notices)(&notice);
+            (self.run.engine.failures)(&notice);
         }
         let QueryThread { run, shared, .. } = self;
         // The lease ends before anybody hears of the end, so that a START on the same checkpoint finds it free.
@@ -80,14 +84,18 @@ impl QueryThread {
         loop {
             match self.next_order() {
                 Order::Stop => return Ok(()),
-                Order::Step(step) => self.take_steps(step)?,
+                Order::Step(id, step) => self.take_steps(id, step)?,
+                Order::Look => self.look()?,
                 Order::Batch => {
+                    self.work_ahead = false;
+                    let replays = self.run.replay.is_some();
                     // Before the sources are asked: what comes in between would be lost else.
                     let (ahead, ended) = (self.run.end_is_ahead(), self.run.inputs_ended());
                     let ran = self.one(&asked)?;
                     let trigger = self.shared.lock().trigger;
                     let over = match trigger {
-                        Trigger::Once => true,
+                        // The batch that a crash left behind is not the one that was asked for.
+                        Trigger::Once => !replays,
                         Trigger::AvailableNow => ran.is_none() && !ahead,
                         _ => ran.is_none() && ended,
                     };
@@ -112,16 +120,22 @@ impl QueryThread {
             }
             let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
             if !inner.paused {
-                if let Some(step) = inner.steps.pop_front() {
-                    return Order::Step(step);
+                if let Some((id, step)) = inner.steps.pop_front() {
+                    return Order::Step(id, step);
                 }
                 if inner.trigger != Trigger::Manual && due {
                     inner.polls += 1;
                     inner.status.is_trigger_active = true;
                     return Order::Batch;
                 }
+                let asked = inner.idle_waiters > 0 || inner.stop == Some(StopHow::WhenIdle);
+                if !due && asked && !self.work_ahead {
+                    inner.polls += 1;
+                    return Order::Look;
+                }
             }
-            if inner.stop == Some(StopHow::WhenIdle) && inner.trigger == Trigger::Manual {
+            // Nothing comes by itself.
+            if inner.stop == Some(StopHow::WhenIdle) && (inner.trigger == Trigger::Manual || inner.paused) {
                 return Order::Stop;
             }
             let waits = !due;
@@ -151,19 +165,35 @@ impl QueryThread {
             }
     }
 
-    fn take_steps(&mut self, step: Step) -> Result<()> {
+    fn look(&mut self) -> Result<()> {
+        let poll = self.shared.lock().polls;
+        self.work_ahead = self.patiently(Run::has_work)?;
+        if !self.work_ahead {
+            self.shared.update(|inner| inner.idle_poll = Some(poll));
+            self.rest();
+        }
+        Ok(())
+    }
+
+    fn take_steps(&mut self, id: u64, step: Step) -> Result<()> {
         let (count, asked) = match step {
             Step::Batches(n) => (n, Asked::default()),
             Step::Empty => (1, Asked { empty: true, ..Asked::default() }),
         };
         let mut ran = 0;
-        while ran < count && !self.is_over(&self.shared.lock()) {
+        let given_up = |inner: &Inner| inner.steps_given_up.is_some_and(|last| id <= last);
+        while ran < count {
+            let inner = self.shared.lock();
+            if given_up(&inner) || self.is_over(&inner) {
+                break;
+            }
+            drop(inner);
             if self.one(&asked)?.is_none() {
                 break;
             }
             ran += 1;
         }
-        self.shared.update(|inner| inner.step_answers.push_back(Ok(ran)));
+        self.shared.update(|inner| inner.step_answer = Some((id, ran)));
         Ok(())
     }
 

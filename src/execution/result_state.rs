@@ -21,24 +21,30 @@ pub struct ResultState {
 }
 
 impl ResultState {
-    /// Opens what is kept of the table as of batch `version`, and fills the table with it.
-    pub fn open(
-        store: Arc<dyn Store>,
-        table: Arc<ResultTable>,
-        schema: &SchemaRef,
-        version: Option<u64>,
-    ) -> Result<Self> {
+    /// What a table's state is made of. `text`: what makes its rows, where a row that another text has made could not be
+    /// taken back.
+    pub fn shape(schema: &SchemaRef, text: Option<String>) -> Result<Shape> {
         let keys: Vec<FieldRef> = schema.fields().iter().enumerate().map(|(n, f)| named(n, f)).collect();
         let count: FieldRef = Field::new("count", DataType::Int64, false).into();
         let rows: Vec<FieldRef> = keys.iter().cloned().chain([count.clone()]).collect();
         let values = vec![count];
-        let shape = Shape {
+        Ok(Shape {
             rows: Arc::new(Schema::new(rows)),
             keys: Arc::new(Schema::new(keys.clone())),
             codec: Arc::new(KeyCodec::new(&keys)?),
-            stored: StateSchema::new("result", &keys.into(), &values.into(), BTreeMap::new()),
+            stored: StateSchema::new("result", &keys.into(), &values.into(), BTreeMap::new()).made_by(text),
             partitions: 1,
-        };
+        })
+    }
+
+    /// Opens what is kept of the table as of batch `version`, and fills the table with it.
+    pub fn open(
+        store: Arc<dyn Store>,
+        table: Arc<ResultTable>,
+        shape: Shape,
+        schema: &SchemaRef,
+        version: Option<u64>,
+    ) -> Result<Self> {
         let state = OperatorState::open(store, &shape, version, &|_| Ok(None))?;
         let kept = ResultState { table, state, shape };
         kept.fill(schema)?;
@@ -47,9 +53,14 @@ impl ResultState {
 
     /// The same table as of another version: what was done since is undone.
     pub fn reopen(self, store: Arc<dyn Store>, schema: &SchemaRef, version: Option<u64>) -> Result<Self> {
-        let table = self.table.clone();
+        let (table, shape) = (self.table.clone(), self.shape.clone());
         drop(self);
-        ResultState::open(store, table, schema, version)
+        ResultState::open(store, table, shape, schema, version)
+    }
+
+    /// See [`OperatorState::keep_schema`].
+    pub fn keep_schema(&mut self) -> Result<()> {
+        self.state.keep_schema()
     }
 
     /// See [`OperatorState::take_notices`].

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use arrow::array::ArrayRef;
 
 use super::query_thread::QueryThread;
+use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
@@ -18,12 +19,16 @@ use crate::checkpoint::{Checkpoint, Failpoints};
 use crate::error::{Error, Result};
 use crate::incremental::{AggregatePart, IncrementalPlan};
 use crate::operator::Aggregate;
+use crate::planner::leaf::SharedSource;
 use crate::sink::SinkContext;
 use crate::source::Offset;
 use crate::state::schema::StateSchema;
 use crate::state::{OperatorState, Shape};
 
 /// See [`super::start`].
+///
+/// What can refuse the query comes before what leaves something behind: standard input is opened, and the schemas of new
+/// states are written, when nothing else can fail.
 pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let partitions = spec.settings.partitions.max(1);
     let cut = crate::incremental::plan(&engine.state, spec.plan.clone(), spec.mode, &spec.target, partitions);
@@ -33,7 +38,14 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone())?,
         None => Checkpoint::temporary(&spec.sql, failpoints.clone())?,
     };
-    let sources = open_sources(&plan, &checkpoint)?;
+    let restart = Restart::read(&checkpoint)?;
+    let result = spec.result_table.as_ref().map(|_| result_shape(&plan)).transpose()?;
+    let states = plan.aggregate.iter().map(|part| shape(part, partitions).stored);
+    let states: Vec<StateSchema> = states.chain(result.iter().map(|shape| shape.stored.clone())).collect();
+    restart.check(&checkpoint, &plan, &states)?;
+    let mut sources = vec![None; plan.inputs.len()];
+    open_sources(&plan, &checkpoint, true, &mut sources)?;
+    restart.check_held(&plan, &sources)?;
     let context = SinkContext {
         query: spec.name.clone(),
         query_id: checkpoint.id().to_string(),
@@ -47,23 +59,21 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     };
     let explain = crate::incremental::explain(&plan, &spec.target.name);
     let reads = reads(&plan);
-    let policy_max = spec.settings.watermark_policy_max;
-    let watermarks = Watermarks::new(&plan.watermarks, policy_max, engine.clock.now());
     let abandon = Arc::new(AtomicBool::new(false));
     let mut run = Run {
         name: spec.name.clone(),
         engine: engine.clone(),
-        settings: spec.settings,
         logical: spec.plan,
         target: spec.target,
-        ends: vec![None; sources.len()],
-        sources,
+        ends: vec![None; plan.inputs.len()],
+        sources: Vec::new(),
         statics: StaticVersions::default(),
         operators: Arc::default(),
         memory: None,
         result: None,
         sink: Arc::new(Mutex::new((spec.open_sink)(context)?)),
-        watermarks,
+        watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
+        settings: spec.settings,
         used_watermark: None,
         next_id: 0,
         replay: None,
@@ -72,28 +82,46 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         plan,
         checkpoint,
     };
-    run.resume()?;
+    run.resume(restart);
     run.reload()?;
-    if let Some(table) = spec.result_table {
-        let version = run.next_id.checked_sub(1);
-        run.result = Some(ResultState::open(run.checkpoint.store(), table, &run.plan.output, version)?);
+    if let (Some(table), Some(shape)) = (spec.result_table, result) {
+        let (store, version) = (run.checkpoint.store(), run.next_id.checked_sub(1));
+        run.result = Some(ResultState::open(store, table, shape, &run.plan.output, version)?);
     }
+    open_sources(&run.plan, &run.checkpoint, false, &mut sources)?;
+    run.sources = sources.into_iter().flatten().collect();
+    run.keep_schemas()?;
     run.tell_of_state();
     let shared =
         Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
     let handle = QueryHandle::new(shared.clone());
-    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None };
+    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
     Ok(handle)
 }
 
-fn open_sources(plan: &IncrementalPlan, checkpoint: &Checkpoint) -> Result<Vec<crate::planner::leaf::SharedSource>> {
-    plan.inputs
-        .iter()
-        .map(|input| Ok(Arc::new(Mutex::new(input.stream.open(checkpoint.source_log(&input.name))?))))
-        .collect()
+/// Opens the sources that can be read again, or those that can't.
+fn open_sources(
+    plan: &IncrementalPlan,
+    checkpoint: &Checkpoint,
+    replayable: bool,
+    sources: &mut [Option<SharedSource>],
+) -> Result<()> {
+    for (input, source) in plan.inputs.iter().zip(sources) {
+        if input.stream.replayable() == replayable {
+            *source = Some(Arc::new(Mutex::new(input.stream.open(checkpoint.source_log(&input.name))?)));
+        }
+    }
+    Ok(())
+}
+
+/// What a result table's state is made of. In UPDATE rows are taken back as the query's text makes them, so another text
+/// would not find them.
+fn result_shape(plan: &IncrementalPlan) -> Result<Shape> {
+    let text = plan.aggregate.as_ref().filter(|_| plan.retracts).map(|part| part.text.clone());
+    ResultState::shape(&plan.output, text)
 }
 
 fn reads(plan: &IncrementalPlan) -> Vec<String> {
@@ -106,73 +134,27 @@ fn reads(plan: &IncrementalPlan) -> Vec<String> {
 
 impl Run {
     /// Takes up where the logs end (rule P1): the batch that was logged and not committed is to be run again as it was.
-    fn resume(&mut self) -> Result<()> {
-        let Some(last) = self.checkpoint.latest_offsets()? else { return Ok(()) };
-        let entry = self.checkpoint.offsets(last)?;
-        self.check_inputs(&entry)?;
-        self.check_policy(&entry)?;
-        let committed = self.checkpoint.latest_commit()? == Some(last);
-        let done = if committed { Some(last) } else { last.checked_sub(1) };
-        if let Some(done) = done {
-            let entry = if committed { entry.clone() } else { self.checkpoint.offsets(done)? };
-            let commit = self.checkpoint.commit(done)?;
-            if commit.drained {
-                return Err(Error::conflict(format!(
-                    "checkpoint {} was drained at batch {done}: its query has ended for good; use a new checkpoint",
-                    self.checkpoint.location()
-                )));
-            }
-            self.next_id = done + 1;
-            self.used_watermark = entry.watermark;
-            self.watermarks.restore(&commit.watermarks, commit.watermark);
-            for (input, end) in self.plan.inputs.iter().zip(&mut self.ends) {
-                *end = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()).map(Offset);
-            }
+    fn resume(&mut self, restart: Restart) {
+        // The policy that the checkpoint was made with wins over the session's (rule W7).
+        if let Some(policy) = restart.last.as_ref().and_then(|(_, entry)| entry.conf.get(POLICY)) {
+            let max = policy == "max";
+            self.settings.watermark_policy_max = max;
+            self.watermarks = Watermarks::new(&self.plan.watermarks, max, self.engine.clock.now());
         }
-        self.replay = (!committed).then_some((last, entry));
-        self.check_held()
+        self.replay = restart.replay();
+        let Some((done, entry, commit)) = restart.done else { return };
+        self.next_id = done + 1;
+        self.used_watermark = entry.watermark;
+        self.watermarks.restore(&commit.watermarks, commit.watermark);
+        for (input, end) in self.plan.inputs.iter().zip(&mut self.ends) {
+            *end = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()).map(Offset);
+        }
     }
 
-    /// A source added or removed under a checkpoint is refused.
-    fn check_inputs(&self, entry: &crate::checkpoint::OffsetEntry) -> Result<()> {
-        let logged: Vec<&String> = entry.sources.keys().collect();
-        let mut now: Vec<&String> = self.plan.inputs.iter().map(|input| &input.name).collect();
-        now.sort();
-        if logged == now {
-            return Ok(());
-        }
-        let list = |names: &[&String]| names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ");
-        Err(Error::invalid(format!(
-            "the query has changed: the checkpoint reads {}, the query reads {}",
-            list(&logged),
-            list(&now)
-        ))
-        .help("start it with a new CHECKPOINT, or with the query it was made for"))
-    }
-
-    /// The policy that the checkpoint was made with wins over the session's (rule W7).
-    fn check_policy(&mut self, entry: &crate::checkpoint::OffsetEntry) -> Result<()> {
-        if let Some(policy) = entry.conf.get("multiple_watermark_policy") {
-            self.settings.watermark_policy_max = policy == "max";
-            self.watermarks =
-                Watermarks::new(&self.plan.watermarks, self.settings.watermark_policy_max, self.engine.clock.now());
-        }
-        Ok(())
-    }
-
-    /// Sources that can't be read again hold only what this process put into them.
-    fn check_held(&self) -> Result<()> {
-        for ((input, source), end) in self.plan.inputs.iter().zip(&self.sources).zip(&self.ends) {
-            let Some(end) = end else { continue };
-            let source = super::run::lock(source);
-            if !source.replayable() {
-                return Err(Error::conflict(format!(
-                    "the checkpoint was at {} of {}, and this source can't be read again: use a new CHECKPOINT",
-                    end.0, input.name
-                )));
-            }
-        }
-        Ok(())
+    /// Writes the schemas of states that are new.
+    fn keep_schemas(&mut self) -> Result<()> {
+        self.memory.iter_mut().try_for_each(OperatorState::keep_schema)?;
+        self.result.iter_mut().try_for_each(ResultState::keep_schema)
     }
 
     /// Loads the operator's state as it was after the last committed batch, and makes operators that know nothing of a batch.
@@ -209,16 +191,11 @@ fn shape(part: &AggregatePart, partitions: usize) -> Shape {
     let spec = &part.spec;
     let values: Vec<_> = spec.states.iter().flatten().cloned().collect();
     let version = |f: &Arc<datafusion::physical_expr::aggregate::AggregateFunctionExpr>| {
-        (
-            f.name().to_string(),
-            format!(
-                "{} of DataFusion {}",
-                f.fun().name(),
-                datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default()
-            ),
-        )
+        let engine = datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default();
+        format!("{} of DataFusion {engine}", f.fun().name())
     };
-    let functions: BTreeMap<String, String> = spec.functions.iter().map(version).collect();
+    let functions: BTreeMap<String, String> =
+        spec.names.iter().cloned().zip(spec.functions.iter().map(version)).collect();
     Shape {
         rows: spec.state_schema.clone(),
         keys: spec.key_schema.clone(),

@@ -66,9 +66,16 @@ pub(super) struct Inner {
     pub stop: Option<StopHow>,
     pub paused: bool,
     pub trigger: Trigger,
-    pub steps: VecDeque<Step>,
-    /// How many orders to step were carried out, and what the last ones answered.
-    pub step_answers: VecDeque<Result<u64>>,
+    /// Orders to step, each with its number.
+    pub steps: VecDeque<(u64, Step)>,
+    /// How many orders to step were given.
+    pub steps_given: u64,
+    /// Orders up to this one end with the batch that runs: nobody waits for them.
+    pub steps_given_up: Option<u64>,
+    /// The last order that was carried out, and how many batches it ran.
+    pub step_answer: Option<(u64, u64)>,
+    /// How many wait for the query to be idle.
+    pub idle_waiters: usize,
     /// Polls begun, and the last poll that found nothing to do.
     pub polls: u64,
     pub idle_poll: Option<u64>,
@@ -104,7 +111,10 @@ impl Shared {
             paused: false,
             trigger,
             steps: VecDeque::new(),
-            step_answers: VecDeque::new(),
+            steps_given: 0,
+            steps_given_up: None,
+            step_answer: None,
+            idle_waiters: 0,
             polls: 0,
             idle_poll: None,
             batches: 0,
@@ -198,8 +208,8 @@ impl QueryHandle {
     /// Stops and waits for the end. `cancelled` is asked while waiting.
     ///
     /// # Errors
-    /// Unsupported: DRAIN. Cancelled: the timeout has passed, or the user gave up waiting; the query is still being stopped.
-    /// The query's own error, if it fails on the way.
+    /// Unsupported: DRAIN. InvalidInput: it waits for batches that won't come. Cancelled: the timeout has passed, or the
+    /// user gave up waiting; the query is still being stopped. The query's own error, if it fails on the way.
     pub fn stop(&self, how: StopHow, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool) -> Result<StopReceipt> {
         if how == StopHow::Drain {
             return Err(
@@ -210,7 +220,10 @@ impl QueryHandle {
             self.shared.abandon.store(true, Ordering::SeqCst);
         }
         let how = match how {
-            StopHow::AfterBatches(n) => StopHow::AfterBatches(self.shared.lock().batches + n),
+            StopHow::AfterBatches(n) => {
+                self.refuse_resting("its next batches would never come")?;
+                StopHow::AfterBatches(self.shared.lock().batches + n)
+            }
             other => other,
         };
         self.shared.update(|inner| inner.stop = Some(how));
@@ -268,12 +281,8 @@ impl QueryHandle {
             AwaitUntil::Default => AwaitUntil::Idle,
             other => other,
         };
-        if trigger == Trigger::Manual && until != AwaitUntil::Termination && !self.shared.lock().ended {
-            return Err(Error::invalid(format!(
-                "query {} runs only when it is stepped, so waiting for it would never end",
-                self.name()
-            ))
-            .help(format!("STEP QUERY {}", self.name())));
+        if until != AwaitUntil::Termination {
+            self.refuse_resting("waiting for it would never end")?;
         }
         let what = match until {
             AwaitUntil::Batches(_) | AwaitUntil::Batch(_) => "to run its batches",
@@ -286,38 +295,55 @@ impl QueryHandle {
             AwaitUntil::Idle | AwaitUntil::Default => inner.idle_poll.is_some_and(|idle| idle > polls),
             AwaitUntil::Termination => false,
         };
-        self.wait_for(timeout, cancelled, what, |inner| {
+        let for_idle = usize::from(until == AwaitUntil::Idle);
+        self.shared.update(|inner| inner.idle_waiters += for_idle);
+        let answer = self.wait_for(timeout, cancelled, what, |inner| {
             if let Some(error) = inner.status.last_error.clone().filter(|_| inner.ended) {
                 return Some(Err(error));
             }
             (done(inner) || inner.ended).then_some(Ok(()))
-        })?
+        });
+        self.shared.update(|inner| inner.idle_waiters -= for_idle);
+        answer?
     }
 
-    /// `STEP QUERY`: runs exactly so many batches and answers how many ran.
+    /// `STEP QUERY`: runs exactly so many batches and answers how many ran. `cancelled` is asked while waiting.
     ///
     /// # Errors
-    /// InvalidInput: the query runs by itself. The query's, if it fails in one of them.
-    pub fn step(&self, step: Step) -> Result<u64> {
+    /// InvalidInput: the query runs by itself, or is paused. Cancelled: the user gave up; the batch that runs is the last.
+    /// The query's, if it fails in one of them.
+    pub fn step(&self, step: Step, cancelled: &dyn Fn() -> bool) -> Result<u64> {
         self.refuse_ended()?;
-        if self.shared.lock().trigger != Trigger::Manual {
+        let (trigger, paused) = {
+            let inner = self.shared.lock();
+            (inner.trigger, inner.paused)
+        };
+        if paused {
+            return Err(self.is_paused("it takes no step"));
+        }
+        if trigger != Trigger::Manual {
             return Err(Error::invalid(format!("query {} runs by its own trigger", self.name()))
                 .help("only a query with TRIGGER MANUAL can be stepped"));
         }
-        self.shared.update(|inner| {
-            inner.step_answers.clear();
-            inner.steps.push_back(step);
+        let id = self.shared.update(|inner| {
+            inner.steps_given += 1;
+            inner.steps.push_back((inner.steps_given, step));
+            inner.steps_given
         });
-        self.wait_for(None, &|| false, "to step", |inner| {
-            let stopped = || {
-                Err(inner
-                    .status
-                    .last_error
-                    .clone()
-                    .unwrap_or_else(|| Error::conflict("the query was stopped while it was stepped")))
-            };
-            if inner.step_answers.is_empty() { inner.ended.then(stopped) } else { inner.step_answers.pop_front() }
-        })?
+        let answer = self.wait_for(None, cancelled, "to step", |inner| match inner.step_answer {
+            Some((last, ran)) if last == id => Some(Ok(ran)),
+            _ => inner.ended.then(|| {
+                let stopped = || Error::conflict("the query was stopped while it was stepped");
+                Err(inner.status.last_error.clone().unwrap_or_else(stopped))
+            }),
+        });
+        if answer.is_err() {
+            self.shared.update(|inner| {
+                inner.steps.retain(|(other, _)| *other != id);
+                inner.steps_given_up = inner.steps_given_up.max(Some(id));
+            });
+        }
+        answer?
     }
 
     /// `EXPLAIN QUERY`: the incremental plan as a tree.
@@ -328,6 +354,27 @@ impl QueryHandle {
     /// `SHOW STATE`: operator, partition, rows, bytes.
     pub fn state_rows(&self) -> Vec<(String, usize, u64, u64)> {
         self.shared.lock().state_rows.clone()
+    }
+
+    /// Refuses to wait for batches of a query that runs none by itself.
+    fn refuse_resting(&self, why: &str) -> Result<()> {
+        let inner = self.shared.lock();
+        if inner.ended {
+            return Ok(());
+        }
+        if inner.paused {
+            return Err(self.is_paused(why));
+        }
+        if inner.trigger == Trigger::Manual {
+            let message = format!("query {} runs only when it is stepped, so {why}", self.name());
+            return Err(Error::invalid(message).help(format!("STEP QUERY {}", self.name())));
+        }
+        Ok(())
+    }
+
+    fn is_paused(&self, so: &str) -> Error {
+        Error::invalid(format!("query {} is paused, so {so}", self.name()))
+            .help(format!("RESUME QUERY {} first", self.name()))
     }
 
     fn refuse_ended(&self) -> Result<()> {

@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::batch_cell::BatchCell;
 use super::fragment::{Fragment, as_aggregate, partial_of};
+use super::names::Names;
 use super::panes::{PanesExec, pane};
 use super::tap::{LateRule, Tap, TapKind};
 use crate::delta::time::unit_of;
@@ -86,12 +87,13 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let mut groups = aggregate.group_expr.clone();
     let mut functions = aggregate.aggr_expr.clone();
+    let names = Named::of(aggregate);
     let mut panes = None;
     let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, start_call(e)?.clone())));
     if let Some((key, call)) = call {
         let shape =
             window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
-        groups[key] = call.clone().alias(window_name(&call, shape));
+        groups[key] = call.clone().alias(&names.keys[key]);
         let rule = LateRule { size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
         let rows =
             window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
@@ -133,8 +135,30 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let spec = spec(&partial, time, ordered, request)?;
+    let spec = spec(&partial, time, ordered, names, request)?;
     Ok(Cut { first, spec })
+}
+
+/// What the keys and functions of an aggregation are called in its state.
+pub struct Named {
+    pub keys: Vec<String>,
+    pub functions: Vec<String>,
+}
+
+impl Named {
+    /// By what computes them; a window's start as `window(ts, 10 seconds).start`.
+    pub fn of(aggregate: &Aggregate) -> Self {
+        let names = Names::of(aggregate.group_expr.iter().chain(&aggregate.aggr_expr));
+        let key = |expr: &Expr| {
+            let window = start_call(expr).map(|call| names.bare(call));
+            let shape = window.as_ref().and_then(|call| Some((call, window_call(call)?.shape()?)));
+            shape.map_or_else(|| names.name(expr), |(call, shape)| window_name(call, shape))
+        };
+        Named {
+            keys: aggregate.group_expr.iter().map(key).collect(),
+            functions: aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect(),
+        }
+    }
 }
 
 /// Panes want that nothing but the key speaks of the window, and functions that can be put together in any order.
@@ -158,7 +182,7 @@ fn order_matters(expr: &Expr) -> bool {
     matters || walked.is_err()
 }
 
-/// What EXPLAIN and the state's schema call a window's start: `window(s.ts, 10 seconds).start`.
+/// What EXPLAIN and the state's schema call a window's start: `window(ts, 10 seconds).start`.
 fn window_name(call: &Expr, shape: WindowShape) -> String {
     let time = window_call(call).map(|c| c.time.to_string()).unwrap_or_default();
     let mut lengths = vec![interval_text(shape.size)];
@@ -212,21 +236,30 @@ fn spec(
     partial: &Arc<dyn ExecutionPlan>,
     time: Option<TimeKey>,
     order_matters: bool,
+    names: Named,
     request: &Request<'_>,
 ) -> Result<AggregateSpec> {
     let aggregate = as_aggregate(partial)?;
     let schema = partial.schema();
     let width = aggregate.group_expr().num_group_exprs();
-    let numbered = |n: usize, f: &FieldRef| -> FieldRef {
-        Field::new(format!("{n}:{}", f.name()), f.data_type().clone(), true).into()
+    let numbered = |n: usize, name: &str, f: &FieldRef| -> FieldRef {
+        Field::new(format!("{n}:{name}"), f.data_type().clone(), true).into()
     };
-    let keys: Vec<FieldRef> = schema.fields()[..width].iter().enumerate().map(|(n, f)| numbered(n, f)).collect();
+    if (names.keys.len(), names.functions.len()) != (width, aggregate.aggr_expr().len()) {
+        return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
+    }
+    let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
+    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f)).collect();
     let functions = aggregate.aggr_expr().to_vec();
     let mut at = width;
     let mut states = Vec::new();
-    for function in &functions {
+    for (function, name) in functions.iter().zip(&names.functions) {
         let fields = function.state_fields()?;
-        states.push(fields.iter().enumerate().map(|(n, f)| numbered(at + n, f)).collect::<Vec<_>>());
+        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
+            Some(state) => numbered(at + n, &format!("{name}{state}"), f),
+            None => numbered(at + n, f.name(), f),
+        };
+        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
         at += fields.len();
     }
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
@@ -242,6 +275,7 @@ fn spec(
         key_schema: Arc::new(Schema::new(keys.clone())),
         keys,
         functions,
+        names: names.functions,
         order_matters,
         states,
         output: Arc::new(Schema::new(output)),

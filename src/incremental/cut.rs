@@ -17,13 +17,13 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::aggregate::{Cut, Request, TimeKey, cut, groups_by_time, leaf_schema, time_key};
+use super::aggregate::{Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, time_key};
 use super::batch_cell::BatchCell;
 use super::fragment::Fragment;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
-use super::{AggregatePart, IncrementalPlan, Input, StaticTable, TargetTraits, WatermarkInput, mode};
+use super::{AggregatePart, IncrementalPlan, Input, StaticTable, TargetTraits, WatermarkInput, mode, names};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::Emit;
@@ -51,7 +51,8 @@ pub async fn plan(
     let output = visible_schema(&plan);
     let found = find_aggregate(&plan)?;
     check(&plan, found.is_some(), mode)?;
-    let mut opened = open(plan, found.as_ref())?;
+    let zone = state.config_options().execution.time_zone.as_deref();
+    let mut opened = open(plan, found.as_ref(), zone)?;
     let statics = statics(&opened.plan)?;
     let Some((aggregate, time)) = found else {
         mode::check_target(mode, target, false)?;
@@ -80,6 +81,8 @@ pub async fn plan(
         OutputMode::Complete => Emit::All,
     };
     let below = opened.aggregate.take().ok_or_else(|| Error::internal("the aggregate was lost"))?;
+    let Named { keys, functions } = Named::of(&below);
+    let text = names::above(&opened.plan, &below, &[keys, functions].concat(), is_leaf);
     let request = Request { state, mode, emit, partitions, cell: &opened.cell };
     let Cut { first, spec } = cut(&below, time, &request).await?;
     let leaf = Leaf::new("aggregate", leaf_schema(&spec.output, retracts));
@@ -90,7 +93,7 @@ pub async fn plan(
     let post = Fragment::plan(state, &above, 1, true, &Ok).await?;
     let hidden = retracts.then(|| Hidden { visible: output.clone() });
     let codec = Arc::new(KeyCodec::new(&spec.keys)?);
-    let part = AggregatePart { spec: Arc::new(spec), codec, post, leaf, hidden, ordered: target.ordered };
+    let part = AggregatePart { spec: Arc::new(spec), codec, post, leaf, hidden, ordered: target.ordered, text };
     let OpenPlan { inputs, watermarks, cell, .. } = opened;
     Ok(IncrementalPlan { mode, inputs, watermarks, statics, cell, first, aggregate: Some(part), output, retracts })
 }
@@ -178,7 +181,7 @@ struct OpenPlan {
     cell: Arc<BatchCell>,
 }
 
-fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>) -> Result<OpenPlan> {
+fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>, zone: Option<&str>) -> Result<OpenPlan> {
     let mut count = 0;
     let walked = plan.apply(|node| {
         count += usize::from(WatermarkNode::of(node).is_some());
@@ -204,7 +207,7 @@ fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>) -> 
         watermarks.push(WatermarkInput { name, spec: watermark.spec.clone() });
         Ok(Transformed::yes(Tap::plan(watermark.input.clone(), Expr::Column(watermark.column.clone()), kind, &cell)))
     });
-    let plan = replace_now(opened?.data, &cell)?;
+    let plan = replace_now(opened?.data, zone, &cell)?;
     let mut below = None;
     if aggregate.is_some() {
         let walked = plan.apply(|node| {

@@ -42,14 +42,13 @@ fn name(field: &str) -> &str {
 
 fn describe(spec: &AggregateSpec) -> String {
     let keys: Vec<&str> = spec.keys.iter().map(|f| name(f.name())).collect();
-    let functions: Vec<&str> = spec.functions.iter().map(|f| f.name()).collect();
     let emit = match spec.emit {
         Emit::Closed => "each group once, when the watermark closes it",
         Emit::Changed { old: true } => "changed groups, old row and new row",
         Emit::Changed { old: false } => "changed groups",
         Emit::All => "all groups in every batch",
     };
-    format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), functions.join(", "))
+    format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "))
 }
 
 /// What bounds an aggregate's state.

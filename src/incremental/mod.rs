@@ -9,6 +9,7 @@ mod cut;
 mod explain;
 mod fragment;
 mod mode;
+mod names;
 mod now;
 mod panes;
 mod retract;
@@ -23,6 +24,7 @@ pub use batch_cell::{BatchCell, TimeStats};
 pub use cut::plan;
 pub use explain::{bound, explain};
 pub use fragment::Fragment;
+pub use mode::volatile_functions;
 pub use retract::{Hidden, changes_of, with_hidden};
 
 use crate::catalog::StreamDef;
@@ -81,6 +83,8 @@ pub struct AggregatePart {
     pub hidden: Option<Hidden>,
     /// Rows in key order.
     pub ordered: bool,
+    /// What `post` makes of the operator's result, as text: other rows if this is another.
+    pub text: String,
 }
 
 /// A query, ready to be run in micro-batches.

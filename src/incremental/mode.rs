@@ -2,8 +2,10 @@
 //!
 //! Every refusal names the rule and the clause that would make the query possible.
 
+use std::collections::BTreeSet;
+
 use datafusion::common::JoinType;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 
 use super::TargetTraits;
@@ -45,15 +47,15 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
                 {
                     wrong = Some(Error::not_yet("a subquery over a stream"));
                 }
-                Expr::ScalarFunction(f) if stateful && f.func.signature().volatility == Volatility::Volatile && !is_clock(f.func.name()) => {
-                    wrong = Some(
-                        Error::unsupported(format!("{}() gives another value each time, so a batch that is run again would not give the same groups", f.func.name()))
-                            .help("compute it outside the aggregated query"),
-                    );
+                e if stateful => {
+                    wrong = wrong.take().or_else(|| volatile_call(e).map(|name| {
+                        Error::unsupported(format!("{name}() gives another value each time, so a batch that is run again would not give the same groups"))
+                            .help("compute it outside the aggregated query")
+                    }));
                 }
                 _ => {}
             }
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+            Ok(TreeNodeRecursion::Continue)
         });
         walked.map_err(Error::from)?;
         if let Some(error) = wrong {
@@ -61,6 +63,27 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The functions of a plan that give another value each time they are called, each once.
+pub fn volatile_functions(plan: &LogicalPlan) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let walked = plan.apply_with_subqueries(|node| {
+        for expr in node.expressions() {
+            expr.apply(|e| {
+                names.extend(volatile_call(e).map(str::to_string));
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if walked.is_ok() { names.into_iter().collect() } else { Vec::new() }
+}
+
+fn volatile_call(expr: &Expr) -> Option<&str> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let name = call.func.name();
+    (call.func.signature().volatility == Volatility::Volatile && !is_clock(name)).then_some(name)
 }
 
 fn is_clock(name: &str) -> bool {

@@ -50,6 +50,8 @@ pub struct AggregateSpec {
     pub name: String,
     pub keys: Vec<FieldRef>,
     pub functions: Vec<Arc<AggregateFunctionExpr>>,
+    /// What each function computes, as its state is known again by.
+    pub names: Vec<String>,
     /// A function's result depends on the order of its input: what is remembered comes first.
     pub order_matters: bool,
     /// The fields of each function's partial state.

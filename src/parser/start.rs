@@ -164,7 +164,7 @@ fn output_mode(cursor: &mut Cursor<'_>) -> Result<OutputMode> {
 /// `EVERY interval`, `AVAILABLE NOW`, `ONCE`, `CONTINUOUS interval` or `MANUAL`
 fn trigger(cursor: &mut Cursor<'_>) -> Result<Trigger> {
     Ok(match cursor.one_of(&TRIGGERS)? {
-        "EVERY" => Trigger::Every(cursor.duration("the interval of a trigger")?),
+        "EVERY" => Trigger::Every(every(cursor)?),
         "AVAILABLE" => {
             cursor.expect(&["NOW"])?;
             Trigger::AvailableNow
@@ -173,6 +173,23 @@ fn trigger(cursor: &mut Cursor<'_>) -> Result<Trigger> {
         "CONTINUOUS" => Trigger::Continuous(cursor.duration("the interval of a trigger")?),
         _ => Trigger::Manual,
     })
+}
+
+/// Batches begin at whole multiples of it on the query's clock, which counts milliseconds.
+fn every(cursor: &mut Cursor<'_>) -> Result<Interval> {
+    let from = cursor.at;
+    let interval = cursor.duration("the interval of a trigger")?;
+    let wrong = |message: &str, help: &str| Err(Error::invalid_at(cursor.span_from(from), message).help(help));
+    match interval {
+        Interval { months: 1.., .. } => wrong("a month has no fixed length", "TRIGGER EVERY '30 days'"),
+        Interval { micros: 0, .. } => {
+            wrong("a trigger's interval can't be 0", "without TRIGGER a batch runs as soon as there is data")
+        }
+        Interval { micros, .. } if micros % 1_000 != 0 => {
+            wrong("a trigger's interval is a whole number of milliseconds", "TRIGGER EVERY '1 millisecond'")
+        }
+        whole => Ok(whole),
+    }
 }
 
 /// `AFTER n BATCHES`

@@ -172,14 +172,14 @@ impl TableProvider for BoundedTable {
 
 /// All that a stream's source holds now.
 fn everything(stream: &StreamDef) -> Result<LeafInput> {
-    let mut source = stream.open(SourceLog::in_memory())?;
-    if !source.replayable() {
+    if !stream.replayable() {
         let error = Error::unsupported(format!(
             "stream {} can't be read twice, so a SELECT would take its rows away",
             stream.name
         ));
         return Err(error.help("WATCH SELECT … shows its rows as they come"));
     }
+    let mut source = stream.open(SourceLog::in_memory())?;
     let limit = ReadLimit { unlimited: true, ..ReadLimit::default() };
     Ok(match source.latest_offset(None, &limit)? {
         None => LeafInput::Nothing,

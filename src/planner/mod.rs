@@ -57,6 +57,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     watermark::check_paths(&plan)?;
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    window_functions::check_units(&plan)?;
     Ok(floats::unify(plan)?)
 }
 

@@ -9,13 +9,16 @@ use arrow::array::{Array, ArrayRef, Int64Array, ListArray};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
 use crate::delta::time::{Unit, time_values, unit_of};
+use crate::error::{Error, first_span};
 
 /// Which of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -212,6 +215,34 @@ fn all_starts(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> R
     let field = Arc::new(Field::new_list_field(data_type.clone(), true));
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(Arc::new(ListArray::try_new(field, offsets, values, times.nulls().cloned())?))
+}
+
+/// Refuses windows whose lengths are no whole numbers of the unit of their time, at the place of the time.
+///
+/// # Errors
+/// InvalidInput: there is one.
+pub fn check_units(plan: &LogicalPlan) -> crate::error::Result<()> {
+    let mut wrong = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        let Some(input) = node.inputs().first().copied() else { return Ok(TreeNodeRecursion::Continue) };
+        for expr in node.expressions() {
+            expr.apply(|e| {
+                wrong = wrong.take().or_else(|| wrong_unit(e, input));
+                Ok(if wrong.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })?;
+        }
+        Ok(if wrong.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.map_err(Error::from)?;
+    wrong.map_or(Ok(()), Err)
+}
+
+fn wrong_unit(expr: &Expr, input: &LogicalPlan) -> Option<Error> {
+    let call = window_call(expr)?;
+    let unit = unit_of(&call.time.get_type(input.schema()).ok()?).ok()?;
+    let error = call.shape()?.in_unit(unit).err()?;
+    let place = call.time.column_refs().into_iter().find_map(first_span);
+    Some(Error::from(error).at(place).help("take other lengths, or CAST the time, as in CAST(x AS TIMESTAMP)"))
 }
 
 /// A call of one of the functions, taken apart.

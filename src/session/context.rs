@@ -74,7 +74,7 @@ impl Session {
         // A dynamic filter outlives the batch that made it, and would prune the next one.
         state.config_mut().options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         let (runtime, clock) = (self.runtime()?, self.clock());
-        Ok(Engine { runtime, clock, state, notices: self.notices.clone() })
+        Ok(Engine { runtime, clock, state, notices: self.notices.clone(), failures: self.failures.clone() })
     }
 
     /// Threads for plans and queries; made at the first call.

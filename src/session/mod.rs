@@ -41,8 +41,10 @@ use queries::QueryEntry;
 pub struct SessionOptions {
     /// Where console and stdout sinks write; the shell writes its answers to the same place.
     pub output: SharedOutput,
-    /// Where notices of running queries go, one line each (a query failed, a source is retried).
+    /// Where notices of running queries go, one line each (a source is retried).
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Where it is told that a query has failed: what nobody may miss.
+    pub failures: Arc<dyn Fn(&str) + Send + Sync>,
     /// The format of console sinks: `table`, `csv`, `json`, `jsonlines`, `markdown`, `vertical`.
     pub console_format: String,
     /// Console sinks print a batch without rows too.
@@ -78,6 +80,7 @@ pub struct Session {
     cancel: CancelToken,
     shown: Shown,
     notices: Arc<dyn Fn(&str) + Send + Sync>,
+    failures: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Session {
@@ -105,6 +108,7 @@ impl Session {
                 notices: options.notices.clone(),
             },
             notices: options.notices,
+            failures: options.failures,
         })
     }
 

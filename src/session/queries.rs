@@ -71,7 +71,8 @@ impl Session {
     }
 
     pub(super) fn step_query(&self, name: &Name, step: Step) -> Result<Answer> {
-        self.query(name)?.step(step).map(|ran| Answer::done(format!("STEP {ran}")))
+        let ran = self.query(name)?.step(step, &|| self.cancel.is_cancelled())?;
+        Ok(Answer::done(format!("STEP {ran}")))
     }
 
     pub(super) fn crash_query(&self, crash: &Crash) -> Result<Answer> {

@@ -13,6 +13,7 @@ use super::target::{Destination, Uses};
 use super::{Answer, Session, lock, settings};
 use crate::error::{Error, Result};
 use crate::execution::{self, QuerySettings, QuerySpec, QueryState};
+use crate::incremental;
 use crate::options::Options;
 use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Trigger};
 use crate::planner;
@@ -36,7 +37,8 @@ impl Session {
         let plan = self.streaming_plan(&start.query)?;
         let destination = self.destination(start.target.as_ref(), &plan)?;
         let uses = self.uses(&start.query, &destination)?;
-        let notices = notices(start, &destination);
+        let mut notices = notices(start, &destination);
+        notices.extend(volatile(&plan));
         let words = destination.words.clone();
         let target = destination.uses.clone();
         let schema = Arc::clone(plan.schema().inner());
@@ -134,6 +136,17 @@ fn notices(start: &StartQuery, destination: &Destination) -> Vec<String> {
          everything again",
         start.name.value, destination.traits.name
     )]
+}
+
+/// What is not the same when a batch is run again.
+fn volatile(plan: &LogicalPlan) -> Option<String> {
+    let calls: Vec<String> = incremental::volatile_functions(plan).iter().map(|name| format!("{name}()")).collect();
+    let (last, others) = calls.split_last()?;
+    let (names, gives) = match others {
+        [] => (last.clone(), "gives"),
+        others => (format!("{} and {last}", others.join(", ")), "give"),
+    };
+    Some(format!("{names} {gives} other values when a batch is run again after a crash"))
 }
 
 /// A mode as SQL writes it.

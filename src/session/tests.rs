@@ -31,6 +31,7 @@ fn shell() -> Shell {
     let session = Session::new(SessionOptions {
         output: Arc::new(Mutex::new(Box::new(Kept(printed.clone())))),
         notices: Arc::new(|_| {}),
+        failures: Arc::new(|_| {}),
         console_format: "table".into(),
         empty_batches: false,
     });
@@ -477,6 +478,29 @@ fn errors_keep_their_place_and_name_the_closest_column() {
     assert_eq!(shell.run("SELECT * FROM late_rows('q')"), "E0200: not supported yet: late_rows('query')");
     shell.run("INSERT INTO trips (km) VALUES (0)");
     assert_eq!(shell.run("SELECT 1 / km FROM trips"), "E0700: division by zero");
+}
+
+#[test]
+fn a_cancelled_step_ends_with_its_batch() {
+    let shell = shell();
+    shell.run("CREATE STREAM r WITH (connector = 'rate-micro-batch', rows_per_batch = 1)");
+    shell.run("START QUERY q INTO BLACKHOLE AS SELECT value FROM r TRIGGER MANUAL");
+    let ended = AtomicBool::new(false);
+    let token = shell.session.cancel_token();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Again and again: a statement that begins forgets an earlier request.
+            while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+                token.cancel();
+                std::thread::yield_now();
+            }
+        });
+        let answer = shell.run("STEP QUERY q 1000000000 BATCHES");
+        ended.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(answer, "E0800: no longer waiting for query q to step");
+    });
+    assert_eq!(shell.run("STEP QUERY q 2 BATCHES"), "STEP 2");
+    assert!(shell.run("STOP QUERY q").contains("| q "));
 }
 
 #[test]

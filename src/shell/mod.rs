@@ -75,6 +75,7 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
     let options = SessionOptions {
         output: output.shared.clone(),
         notices: notices(turns.clone(), quiet),
+        failures: notices(turns.clone(), false),
         console_format: format.name().to_string(),
         empty_batches: invocation.empty_batches,
     };
@@ -86,7 +87,7 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
     Ok(Shell { session, output, ending, turns, settings, keep_going, failed: false, depth: 0 })
 }
 
-/// Where queries tell what happened to them.
+/// Where queries tell what happened to them; what `quiet` silences is never that one failed.
 fn notices(turns: Option<Arc<Turns>>, quiet: bool) -> Arc<dyn Fn(&str) + Send + Sync> {
     Arc::new(move |line| match &turns {
         _ if quiet => {}

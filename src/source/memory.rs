@@ -183,6 +183,10 @@ impl Source for MemorySource {
         format!("MemoryStream[{}]", self.stream.name)
     }
 
+    fn check_held(&self, end: &Offset) -> Result<()> {
+        self.known(self.parse(end)?, &self.stream.lock())
+    }
+
     fn latest_offset(&mut self, after: Option<&Offset>, limit: &ReadLimit) -> Result<Option<Offset>> {
         let after = after.map_or(Ok(0), |o| self.parse(o))?;
         let until = limit.until.as_ref().map(|o| self.parse(o)).transpose()?;
@@ -323,7 +327,7 @@ mod tests {
         assert_eq!(source.latest_offset(None, &tiny).unwrap(), Some(at(1)));
         let two = ReadLimit { max_bytes: Some(20_000), ..Default::default() };
         assert_eq!(source.latest_offset(None, &two).unwrap(), Some(at(2)));
-        let all = ReadLimit { max_bytes: Some(1), unlimited: true, until: None };
+        let all = ReadLimit { max_bytes: Some(1), unlimited: true, ..Default::default() };
         assert_eq!(source.latest_offset(None, &all).unwrap(), Some(at(3)));
     }
 
@@ -352,6 +356,7 @@ mod tests {
         assert!(matches!(error, Error::Conflict { .. }));
         let text = error.to_string();
         assert!(text.contains("the stream s holds 1 additions, the checkpoint was at 3"), "{text}");
+        assert!(source.check_held(&at(1)).is_ok() && source.check_held(&at(2)).is_err());
         assert!(source.read(&OffsetRange { start: None, end: at(2) }, &wanted(1)).is_err());
         let foreign = Offset(json!({ "files": 3 }));
         assert!(matches!(source.latest_offset(Some(&foreign), &ReadLimit::default()), Err(Error::Conflict { .. })));

@@ -1,7 +1,7 @@
 //! Where rows come from: the trait [`Source`], one file a connector.
 //!
 //! A source promises replay: the same range of offsets gives the same rows in the same order, also in another
-//! process after a crash. One that can't promise it says so ([`Source::replayable`]). A source knows nothing of
+//! process after a crash. Which connectors can't promise it, the catalog knows. A source knows nothing of
 //! watermarks, triggers or queries.
 
 pub mod file;
@@ -45,6 +45,8 @@ pub struct ReadLimit {
     pub until: Option<Offset>,
     /// A batch of about this many bytes at the most, where the options set no other limit.
     pub max_bytes: Option<u64>,
+    /// Only whether there is anything: no batch follows, and the source remembers nothing of what it answers.
+    pub look: bool,
 }
 
 /// What a reader wants of a range.
@@ -104,9 +106,12 @@ pub trait Source: Send + Sync {
     /// As shown in progress documents, such as `FileStreamSource[data/*.json]`.
     fn description(&self) -> String;
 
-    /// Whether the same range can be read again in another process.
-    fn replayable(&self) -> bool {
-        true
+    /// Refuses an offset of a checkpoint whose rows were held by a process that is gone.
+    ///
+    /// # Errors
+    /// Conflict: not all rows up to `end` are here.
+    fn check_held(&self, _end: &Offset) -> Result<()> {
+        Ok(())
     }
 
     /// How far the next batch may go: `None` when there is nothing behind `after`. AVAILABLE NOW asks once without

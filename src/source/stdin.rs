@@ -2,7 +2,7 @@
 //!
 //! A thread of its own reads lines into a buffer, from which batches are made; the buffer keeps what isn't
 //! committed, and the thread waits while it is full. The offset is the number of records since the start of the
-//! process. What another process has read can't be read again: the source is not replayable. There is one
+//! process. What another process has read can't be read again. There is one
 //! standard input, so one stream reads it.
 
 mod feed;
@@ -207,10 +207,6 @@ impl Source for StdinSource {
 
     fn description(&self) -> String {
         "StdinSource[stdin]".to_string()
-    }
-
-    fn replayable(&self) -> bool {
-        false
     }
 
     fn latest_offset(&mut self, after: Option<&Offset>, limit: &ReadLimit) -> Result<Option<Offset>> {

@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use super::file::{self, Kind, Owner};
-use super::schema::{StateSchema, read_schema, write_schema};
+use super::schema::{StateSchema, changed, read_schema, write_schema};
 use super::table::{Frozen, StateTable, select_rows};
 use super::versions;
 use crate::checkpoint::Store;
@@ -36,6 +36,8 @@ pub struct OperatorState {
     store: Arc<dyn Store>,
     folder: String,
     owner: Owner,
+    /// Not in the checkpoint yet.
+    unwritten: Option<StateSchema>,
     partitions: Arc<Vec<Mutex<StateTable>>>,
     since_snapshot: Since,
     snapshot: Option<JoinHandle<Result<u64>>>,
@@ -61,8 +63,8 @@ impl Since {
 }
 
 impl OperatorState {
-    /// Opens the state of operator `name` as it was after batch `version`; `None`: empty. `times` gives keys their times,
-    /// where the operator forgets by time.
+    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives keys their times, where
+    /// the operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
     ///
     /// # Errors
     /// InvalidInput: the checkpoint's state has another schema (old and new are listed). Corrupt, by path. Io.
@@ -73,11 +75,11 @@ impl OperatorState {
         times: &dyn Fn(&[ArrayRef]) -> Result<Option<Vec<i64>>>,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
-        match read_schema(store.as_ref(), &folder)? {
-            Some(stored) if stored != shape.stored => return Err(changed(&stored, &shape.stored)),
-            Some(_) => {}
-            None => write_schema(store.as_ref(), &folder, &shape.stored)?,
-        }
+        let unwritten = match read_schema(store.as_ref(), &folder)? {
+            Some(stored) if stored != shape.stored => return Err(changed(Some(&stored), Some(&shape.stored))),
+            Some(_) => None,
+            None => Some(shape.stored.clone()),
+        };
         versions::discard_above(store.as_ref(), &folder, version)?;
         let owner = Owner { operator: shape.stored.operator.clone(), schema: shape.stored.fingerprint()? };
         let table = || Mutex::new(StateTable::new(shape.rows.clone(), shape.keys.fields().len(), shape.codec.clone()));
@@ -86,6 +88,7 @@ impl OperatorState {
             store,
             folder,
             owner,
+            unwritten,
             partitions,
             since_snapshot: Since::default(),
             snapshot: None,
@@ -104,6 +107,14 @@ impl OperatorState {
             }
         }
         Ok(state)
+    }
+
+    /// Writes the schema of a new state, before its first delta: once nothing can refuse the query any more.
+    pub fn keep_schema(&mut self) -> Result<()> {
+        match self.unwritten.take() {
+            Some(schema) => write_schema(self.store.as_ref(), &self.folder, &schema),
+            None => Ok(()),
+        }
     }
 
     fn load(&mut self, shape: &Shape, version: u64) -> Result<()> {
@@ -246,15 +257,6 @@ impl Drop for OperatorState {
     fn drop(&mut self) {
         self.finish_snapshot();
     }
-}
-
-/// The refusal of a restart under a changed query.
-fn changed(stored: &StateSchema, wanted: &StateSchema) -> Error {
-    let message = format!(
-        "the query has changed: operator {} would lose its state\n  in the checkpoint: {stored}\n  in the query:      {wanted}",
-        stored.operator
-    );
-    Error::invalid(message).help("start it with a new CHECKPOINT, or with the query it was made for")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -21,6 +21,9 @@ pub struct StateSchema {
     pub values: Vec<StateField>,
     /// The version of each function whose states are among the values.
     pub functions: BTreeMap<String, String>,
+    /// The text that makes the rows, where what is remembered fits no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// One column of a state.
@@ -37,7 +40,18 @@ pub struct StateField {
 impl StateSchema {
     /// The schema of an operator's state.
     pub fn new(operator: &str, keys: &Fields, values: &Fields, functions: BTreeMap<String, String>) -> Self {
-        StateSchema { operator: operator.to_string(), keys: fields(keys), values: fields(values), functions }
+        StateSchema {
+            operator: operator.to_string(),
+            keys: fields(keys),
+            values: fields(values),
+            functions,
+            text: None,
+        }
+    }
+
+    /// The same, of rows that only this text makes.
+    pub fn made_by(self, text: Option<String>) -> Self {
+        StateSchema { text, ..self }
     }
 
     /// Eight hex digits that another schema will hardly have: what each state file carries.
@@ -59,8 +73,26 @@ impl std::fmt::Display for StateSchema {
             };
             fields.iter().map(column).collect::<Vec<_>>().join(", ")
         };
-        write!(f, "keys ({}), values ({})", columns(&self.keys), columns(&self.values))
+        write!(f, "keys ({}), values ({})", columns(&self.keys), columns(&self.values))?;
+        self.text.as_ref().map_or(Ok(()), |text| write!(f, ", made by {text}"))
     }
+}
+
+/// The refusal of a restart under a changed query: an operator's state in the checkpoint and in the query.
+pub fn changed(stored: Option<&StateSchema>, wanted: Option<&StateSchema>) -> Error {
+    let operator = stored.or(wanted).map(|schema| schema.operator.as_str()).unwrap_or_default();
+    let (noun, none) = match operator {
+        "result" => ("the result table".to_string(), "no result table".to_string()),
+        operator => (format!("operator {operator}"), format!("no {operator}")),
+    };
+    let what = if stored.is_some() { "would lose its state" } else { "would lack what was read before" };
+    let shown = |schema: Option<&StateSchema>| schema.map_or(none.clone(), StateSchema::to_string);
+    let message = format!(
+        "the query has changed: {noun} {what}\n  in the checkpoint: {}\n  in the query:      {}",
+        shown(stored),
+        shown(wanted)
+    );
+    Error::invalid(message).help("start it with a new CHECKPOINT, or with the query it was made for")
 }
 
 fn fields(fields: &Fields) -> Vec<StateField> {
@@ -134,6 +166,21 @@ mod tests {
         let store = LocalStore::new(dir.path());
         write_schema(&store, "a", &schema()).unwrap();
         let text = String::from_utf8(store.get("a/schema").unwrap().unwrap()).unwrap();
+        let page = include_str!("../../docs/checkpoint.md");
+        assert!(page.contains(&format!("```text\n{text}```")), "docs/checkpoint.md does not show:\n{text}");
+    }
+
+    #[test]
+    fn a_result_is_as_documented() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        let keys = Fields::from(vec![Field::new("0:channel", DataType::Utf8View, true)]);
+        let values = Fields::from(vec![Field::new("count", DataType::Int64, false)]);
+        let schema = StateSchema::new("result", &keys, &values, BTreeMap::new());
+        let schema = schema.made_by(Some("SELECT channel; HAVING count(*) > Int64(1)".into()));
+        write_schema(&store, "r", &schema).unwrap();
+        assert_eq!(read_schema(&store, "r").unwrap(), Some(schema));
+        let text = String::from_utf8(store.get("r/schema").unwrap().unwrap()).unwrap();
         let page = include_str!("../../docs/checkpoint.md");
         assert!(page.contains(&format!("```text\n{text}```")), "docs/checkpoint.md does not show:\n{text}");
     }

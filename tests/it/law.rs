@@ -22,6 +22,7 @@ fn session() -> Session {
     let options = SessionOptions {
         output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
         notices: Arc::new(|_| {}),
+        failures: Arc::new(|_| {}),
         console_format: "csv".into(),
         empty_batches: false,
     };

@@ -4,6 +4,7 @@ mod answers;
 mod cli;
 mod damage;
 mod law;
+mod queries;
 mod recovery;
 mod scripts;
 mod tidy;

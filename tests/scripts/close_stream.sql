@@ -6,6 +6,6 @@ START QUERY per_window INTO TABLE seen AS
 INSERT INTO clicks VALUES ('a', '2024-01-01 00:00:01'), ('b', '2024-01-01 00:00:02');
 INSERT INTO clicks VALUES ('c', '2024-01-01 00:00:12');
 CLOSE STREAM clicks;
-AWAIT QUERY per_window;
+AWAIT QUERY per_window TERMINATION;
 SELECT * FROM seen;
 INSERT INTO clicks VALUES ('d', '2024-01-01 00:00:13');

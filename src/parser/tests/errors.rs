@@ -110,6 +110,18 @@ const COMPLAINTS: &[(&str, &str)] = &[
         "1:48-68 the interval of a trigger can't be negative",
     ),
     (
+        "START QUERY q AS SELECT a FROM s TRIGGER EVERY '1 month'",
+        "1:48-57 a month has no fixed length | TRIGGER EVERY '30 days'",
+    ),
+    (
+        "START QUERY q AS SELECT a FROM s TRIGGER EVERY '1500 us' STOP AFTER 1 BATCHES",
+        "1:48-57 a trigger's interval is a whole number of milliseconds | TRIGGER EVERY '1 millisecond'",
+    ),
+    (
+        "ALTER QUERY q SET TRIGGER EVERY INTERVAL 0 SECONDS",
+        "1:33-51 a trigger's interval can't be 0 | without TRIGGER a batch runs as soon as there is data",
+    ),
+    (
         "START QUERY q AS SELECT a FROM s STOP AFTER 0 BATCHES",
         "1:45-46 the number of batches must be at least 1, it is 0",
     ),

@@ -149,7 +149,8 @@ fn create_stream() -> impl Strategy<Value = String> {
 
 fn trigger() -> impl Strategy<Value = String> {
     prop_oneof![
-        interval().prop_map(|i| format!("TRIGGER EVERY {i}")),
+        (1u32..100_000, prop::sample::select(vec!["millisecond", "second", "minute", "hour", "day", "week"]))
+            .prop_map(|(n, unit)| format!("TRIGGER EVERY '{n} {unit}s'")),
         interval().prop_map(|i| format!("TRIGGER CONTINUOUS {i}")),
         prop::sample::select(vec!["TRIGGER ONCE", "TRIGGER AVAILABLE NOW", "TRIGGER MANUAL"]).prop_map(str::to_string),
     ]

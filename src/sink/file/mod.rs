@@ -20,6 +20,7 @@ use std::sync::Arc;
 use self::manifest::Manifest;
 pub use self::manifest::{FileEntry, committed_files, committed_files_in};
 use self::partition::Partitioner;
+pub use self::partition::folder_value;
 use self::parts::{Parts, make_folder, stray_parts};
 use self::writer::FileFormat;
 use super::{BatchId, BatchSummary, Begin, Sink, SinkCommit, SinkContext};

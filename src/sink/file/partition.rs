@@ -124,6 +124,23 @@ fn escape(text: &str) -> String {
     out
 }
 
+/// What the name of a folder says: the column and its value, `None` for NULL. `None` for a folder of another kind.
+pub fn folder_value(name: &str) -> Option<(String, Option<String>)> {
+    let (column, value) = name.split_once('=')?;
+    Some((unescape(column)?, if value == NULL { None } else { Some(unescape(value)?) }))
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut out = parts.next()?.to_string();
+    for part in parts {
+        let code = u8::from_str_radix(part.get(..2)?, 16).ok().filter(u8::is_ascii)?;
+        out.push(char::from(code));
+        out.push_str(&part[2..]);
+    }
+    Some(out)
+}
+
 fn no_column(schema: &SchemaRef, name: &str) -> Error {
     let names = schema.fields().iter().map(|f| f.name().as_str());
     let error = Error::invalid(format!("partition_by names column {name}, which the result doesn't have"));
@@ -176,6 +193,10 @@ mod tests {
             "k=ö %01/",
         ];
         assert_eq!(folders, expected);
+        let read_back = found.iter().map(|(folder, _)| folder_value(folder.trim_end_matches('/')).unwrap());
+        let values = values.iter().enumerate().filter(|(at, _)| *at != 2);
+        assert!(read_back.eq(values.map(|(_, (value, _))| ("k".to_string(), value.map(str::to_string)))));
+        assert_eq!((folder_value("k"), folder_value("k=%4"), folder_value("k=%FF")), (None, None, None));
         assert_eq!(found[0].1.num_columns(), 1);
         assert_eq!(found[0].1.column(0).as_primitive::<Int64Type>().values().to_vec(), [0, 2]);
     }

@@ -118,6 +118,11 @@ impl Discovery {
         let after = Position::of(after)?;
         self.check_reached(after)?;
         let until = limit.until.as_ref().map(|until| Position::of(Some(until))).transpose()?;
+        if limit.look {
+            let logged = Position { entries: self.count, files: 0 };
+            let found = after < logged || !self.pending.is_empty() || !self.look(place, options)?.is_empty();
+            return Ok(found.then(|| Position { entries: self.count + 1, files: 0 }.offset()));
+        }
         if limit.unlimited && until.is_none() {
             self.pending.clear();
             let found = self.look(place, options)?;

@@ -102,8 +102,8 @@ fn no_forget(setup: &mut Setup, after: Option<Offset>, limit: &ReadLimit) -> (Ve
     (batches, at)
 }
 
-const LIMIT: ReadLimit = ReadLimit { unlimited: false, until: None, max_bytes: None };
-const ALL: ReadLimit = ReadLimit { unlimited: true, until: None, max_bytes: None };
+const LIMIT: ReadLimit = ReadLimit { unlimited: false, until: None, max_bytes: None, look: false };
+const ALL: ReadLimit = ReadLimit { unlimited: true, until: None, max_bytes: None, look: false };
 
 #[test]
 fn files_come_by_time_then_path_under_the_limit() {

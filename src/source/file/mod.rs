@@ -3,6 +3,7 @@
 //! ```text
 //! place      path, glob, URL → files: name, size, time
 //! discovery  which of them are new, in which order, how many a batch → the log's entries, offsets
+//! folders    columns that a file's folder tells, where a file sink of ours made it
 //! reading    files → units of work → streams of batches        (parquet: DataFusion's scan)
 //! input      one unit's bytes
 //! ```
@@ -13,6 +14,7 @@
 //! This source knows nothing of queries, watermarks or clocks.
 
 mod discovery;
+mod folders;
 mod glob;
 mod infer;
 mod input;
@@ -33,7 +35,7 @@ pub use place::{FileEntry, MANIFEST_FOLDER, Manifest, Place, is_hidden};
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 
 use self::discovery::Discovery;
 use self::metadata::NamedFile;
@@ -142,6 +144,21 @@ fn check_columns(
     Ok((Arc::new(Schema::new(columns)), keys))
 }
 
+impl FileSource {
+    fn read_files(
+        &self,
+        files: Vec<NamedFile>,
+        wanted: &Pushdown,
+        bad_records: &Arc<BadRecords>,
+    ) -> Result<Vec<SendableRecordBatchStream>> {
+        if let Some(scan) = &self.parquet {
+            return scan.read(files, wanted);
+        }
+        let records = Wanted::new(&self.schema, self.fields, &self.keys, wanted)?;
+        reading::read(&self.name, &self.options, records, files, wanted.partitions, bad_records)
+    }
+}
+
 impl Source for FileSource {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
@@ -166,13 +183,19 @@ impl Source for FileSource {
             let path = self.place.full(&file).display().to_string();
             (file, path)
         });
-        let files: Vec<NamedFile> = named.collect();
-        if let Some(scan) = &self.parquet {
-            let streams = scan.read(files, wanted)?;
-            return Ok(SourceRead { streams, bad_records: Arc::new(BadRecords::default()) });
+        let bad_records = Arc::new(BadRecords::default());
+        let projected = wanted.project(&self.schema)?;
+        let mut streams = Vec::new();
+        for run in folders::runs(named.collect(), &self.place, &self.schema.fields()[..self.fields], wanted)? {
+            let of_files = run.of_files(&self.schema, wanted);
+            let read = self.read_files(run.files.clone(), &of_files, &bad_records)?;
+            streams.push(read.into_iter().map(|stream| run.complete(stream, &projected, wanted)).collect());
         }
-        let records = Wanted::new(&self.schema, self.fields, &self.keys, wanted)?;
-        let (streams, bad_records) = reading::read(&self.name, &self.options, records, files, wanted.partitions)?;
+        let streams = match streams.len() {
+            0 => self.read_files(Vec::new(), wanted, &bad_records)?,
+            1 => streams.remove(0),
+            _ => folders::one_behind_another(streams, &projected),
+        };
         Ok(SourceRead { streams, bad_records })
     }
 

@@ -16,8 +16,14 @@ use crate::error::{Error, Result};
 /// The folder in which a file sink of ours keeps its manifest.
 pub const MANIFEST_FOLDER: &str = "_levada";
 
-/// Reads the manifest of a directory: the committed files, relative to it, with `/`.
-pub type Manifest = fn(&Path) -> Result<Vec<String>>;
+/// How a directory that a file sink of ours writes is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Manifest {
+    /// The committed files of a directory, relative to it, with `/`.
+    pub files: fn(&Path) -> Result<Vec<String>>,
+    /// What the name of a folder in it says: a column, and the value in text, `None` for NULL.
+    pub folder: fn(&str) -> Option<(String, Option<String>)>,
+}
 
 /// A file as it was listed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -93,6 +99,24 @@ impl Place {
     /// The path by which a file of this place is opened and named.
     pub fn full(&self, entry: &FileEntry) -> PathBuf {
         self.root.join(&entry.path)
+    }
+
+    /// What the folders between a manifest and a file say of its rows: columns and their values.
+    pub fn folder_values(&self, entry: &FileEntry) -> Vec<(String, Option<String>)> {
+        let Some(Manifest { folder, .. }) = self.manifest else { return Vec::new() };
+        let mut folders: Vec<&str> = entry.path.split('/').collect();
+        folders.pop();
+        if !folders.iter().any(|name| name.contains('=')) {
+            return Vec::new();
+        }
+        let mut dir = self.root.clone();
+        for at in 0..folders.len() {
+            if dir.join(MANIFEST_FOLDER).is_dir() {
+                return folders[at..].iter().filter_map(|name| folder(name)).collect();
+            }
+            dir.push(folders[at]);
+        }
+        Vec::new()
     }
 
     /// The files that are here now, in order of modification time, then path.
@@ -172,7 +196,7 @@ impl Place {
         let Some(manifest) = self.manifest else {
             return Err(Error::not_yet(format!("reading {}, which a file sink of Levada writes", dir.display())));
         };
-        for name in manifest(dir)?.into_iter().filter(|name| covers(parts, name)) {
+        for name in (manifest.files)(dir)?.into_iter().filter(|name| covers(parts, name)) {
             let path = join(prefix, &name);
             match self.look(&path)? {
                 Some(file) => found.insert(path, file),
@@ -404,18 +428,19 @@ mod tests {
         let dir = dir(&["out/part-0", "out/part-1", "out/_levada/0"]);
         let root = dir.path().to_str().unwrap();
         assert!(Place::parse(root, None).unwrap().list().is_err_and(|e| e.to_string().contains("not supported yet")));
-        let committed: Manifest = |_| Ok(vec!["part-1".into()]);
+        let manifest = |files| Manifest { files, folder: |_| None };
+        let committed = manifest(|_| Ok(vec!["part-1".into()]));
         let place = Place::parse(root, Some(committed)).unwrap();
         assert_eq!(place.list().unwrap().into_iter().map(|f| f.path).collect::<Vec<_>>(), ["out/part-1"]);
         let globbed = |pattern: &str| {
-            let both: Manifest = |_| Ok(vec!["part-1".into(), "k=1/part-2".into()]);
+            let both = manifest(|_| Ok(vec!["part-1".into(), "k=1/part-2".into()]));
             let place = Place::parse(&format!("{root}/{pattern}"), Some(both)).unwrap();
             place.list().map(|files| files.into_iter().map(|f| f.path).collect::<Vec<_>>())
         };
         assert_eq!(globbed("out/part-*").unwrap(), ["part-1"]);
         assert_eq!(globbed("*/part-*").unwrap(), ["out/part-1"]);
         assert!(globbed("o*").is_err_and(|e| e.to_string().contains("part-2")));
-        let missing: Manifest = |_| Ok(vec!["part-2".into()]);
+        let missing = manifest(|_| Ok(vec!["part-2".into()]));
         let error = Place::parse(root, Some(missing)).unwrap().list().unwrap_err();
         assert!(error.to_string().contains("part-2"), "{error}");
     }

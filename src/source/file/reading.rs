@@ -49,7 +49,7 @@ struct Work {
     lines: Mutex<HashMap<usize, BTreeMap<u64, u64>>>,
 }
 
-/// The streams over `files`, at most `partitions`, and the records that they pass over.
+/// The streams over `files`, at most `partitions`; what they pass over is counted in `bad_records`.
 ///
 /// # Errors
 /// Unsupported: a type that text can't be read as.
@@ -59,10 +59,10 @@ pub fn read(
     wanted: Wanted,
     files: Vec<NamedFile>,
     partitions: usize,
-) -> Result<(Vec<SendableRecordBatchStream>, Arc<BadRecords>)> {
+    bad_records: &Arc<BadRecords>,
+) -> Result<Vec<SendableRecordBatchStream>> {
     let units = units(options, &files, wanted.per_record().line);
     let streams = partitions.clamp(1, units.len().max(1));
-    let bad_records = Arc::new(BadRecords::default());
     let work = Arc::new(Work {
         stream: stream.to_string(),
         options: options.clone(),
@@ -78,7 +78,7 @@ pub fn read(
         let batches = futures::stream::iter(Reader::new(work.clone())?);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)) as SendableRecordBatchStream)
     });
-    Ok((streams.collect::<Result<Vec<_>>>()?, bad_records))
+    streams.collect()
 }
 
 fn units(options: &FileOptions, files: &[NamedFile], lines: bool) -> Vec<Unit> {

@@ -58,7 +58,7 @@ fn lines_come_until_the_input_ends() {
     )
     .unwrap();
     source.feed.wait(u64::MAX);
-    assert!(source.end() == InputEnd::Reached && !source.replayable());
+    assert!(source.end() == InputEnd::Reached);
     let two = source.latest_offset(None, &ReadLimit { max_bytes: Some(18), ..ReadLimit::default() }).unwrap().unwrap();
     assert_eq!(two.0.to_string(), r#"{"records":2}"#);
     assert_eq!(rows(&source, None, two.clone()).unwrap(), ["1|NULL|1", "2|NULL|3"]);

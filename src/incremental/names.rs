@@ -1,0 +1,86 @@
+//! What is remembered is named by what computes it, as text, without the names that a query gives its relations.
+//!
+//! State is known again by these names when a query is started on an old checkpoint, so another alias of a stream must
+//! not change them. Columns keep their relations only where two relations have one of the same name among them.
+
+use std::collections::HashMap;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+
+/// How columns are written in the names of one aggregation.
+pub struct Names {
+    qualified: bool,
+}
+
+impl Names {
+    /// Of all its expressions.
+    pub fn of<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Self {
+        let mut relations: HashMap<&str, &Option<TableReference>> = HashMap::new();
+        let mut columns = exprs.flat_map(Expr::column_refs);
+        let qualified =
+            columns.any(|column| *relations.entry(&column.name).or_insert(&column.relation) != &column.relation);
+        Names { qualified }
+    }
+
+    /// An expression without relations.
+    pub fn bare(&self, expr: &Expr) -> Expr {
+        let bare = expr.clone().transform(|e| {
+            Ok(match e {
+                Expr::Column(column) if !self.qualified => {
+                    Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
+                }
+                Expr::Alias(mut alias) => {
+                    alias.relation = None;
+                    Transformed::yes(Expr::Alias(alias))
+                }
+                other => Transformed::no(other),
+            })
+        });
+        bare.map_or_else(|_| expr.clone(), |bare| bare.data)
+    }
+
+    /// The name of what an expression computes.
+    pub fn name(&self, expr: &Expr) -> String {
+        self.bare(expr).schema_name().to_string()
+    }
+}
+
+/// What a plan makes of its aggregate's result, from the top down: `SELECT k, n; HAVING n > 1`. `named` are the names of
+/// the aggregate's columns; `is_leaf` tells where rows of streams enter.
+pub fn above(plan: &LogicalPlan, aggregate: &Aggregate, named: &[String], is_leaf: fn(&LogicalPlan) -> bool) -> String {
+    let columns = aggregate.schema.fields().iter().map(|field| field.name().as_str());
+    let names: HashMap<&str, &str> = columns.zip(named.iter().map(String::as_str)).collect();
+    let mut parts = Vec::new();
+    let mut node = plan;
+    loop {
+        match node {
+            LogicalPlan::Aggregate(_) => break,
+            LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::Projection(projection) => {
+                let exprs: Vec<String> = projection.expr.iter().map(|expr| renamed(expr, &names)).collect();
+                parts.push(format!("SELECT {}", exprs.join(", ")));
+            }
+            LogicalPlan::Filter(filter) => parts.push(format!("HAVING {}", renamed(&filter.predicate, &names))),
+            other => parts.push(other.display().to_string()),
+        }
+        let (streaming, fixed): (Vec<_>, Vec<_>) =
+            node.inputs().into_iter().partition(|input| crate::planner::any(input, is_leaf));
+        parts.extend(fixed.iter().map(|table| table.display_indent().to_string().replace('\n', " ")));
+        match streaming.first() {
+            Some(input) => node = *input,
+            None => break,
+        }
+    }
+    parts.join("; ")
+}
+
+fn renamed(expr: &Expr, names: &HashMap<&str, &str>) -> String {
+    let renamed = expr.clone().transform(|e| {
+        let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+        let name = names.get(column.name.as_str());
+        Ok(name.map(|name| Expr::Column(Column::new_unqualified(*name))).map_or(Transformed::no(e), Transformed::yes))
+    });
+    renamed.map_or_else(|_| expr.to_string(), |expr| expr.data.to_string())
+}

@@ -1,0 +1,22 @@
+-- What partition_by has made folders of is read back as the columns that it was, in every format.
+SET clock = 'manual';
+CREATE STREAM s (day DATE, city STRING, n INT);
+INSERT INTO s VALUES ('2024-01-01', 'Köln/Bonn', 1), ('2024-01-01', NULL, 2), (NULL, 'a=b %', 3), ('2024-01-02', '', 4), ('2024-01-01', 'Köln/Bonn', 5);
+CREATE SINK j WITH (connector = 'file', format = 'json', path = '$TMP/j', partition_by = 'day, city');
+CREATE SINK p WITH (connector = 'file', format = 'parquet', path = '$TMP/p', partition_by = 'city');
+CREATE SINK c WITH (connector = 'file', format = 'csv', path = '$TMP/c', partition_by = 'day');
+START QUERY qj INTO j AS SELECT * FROM s TRIGGER ONCE CHECKPOINT '$TMP/cj';
+START QUERY qp INTO p AS SELECT * FROM s TRIGGER ONCE CHECKPOINT '$TMP/cp';
+START QUERY qc INTO c AS SELECT * FROM s TRIGGER ONCE CHECKPOINT '$TMP/cc';
+AWAIT QUERY qj;
+AWAIT QUERY qp;
+AWAIT QUERY qc;
+CREATE STREAM rj (n INT NOT NULL, city STRING, day DATE) WITH (connector = 'file', format = 'json', path = '$TMP/j');
+CREATE STREAM rp (city STRING, n INT, day DATE) WITH (connector = 'file', format = 'parquet', path = '$TMP/p');
+CREATE STREAM rc (day DATE NOT NULL, city STRING, n INT) WITH (connector = 'file', format = 'csv', path = '$TMP/c', header = true);
+SELECT * FROM rj ORDER BY n;
+SELECT n, city FROM rp WHERE city = 'Köln/Bonn' OR city IS NULL ORDER BY n;
+SELECT day, count(*) AS n FROM rj GROUP BY day ORDER BY day;
+SELECT city, n FROM rc ORDER BY n;
+START QUERY back AS SELECT city, sum(n) AS n FROM rp GROUP BY city TRIGGER ONCE;
+AWAIT QUERY back;

@@ -1,0 +1,12 @@
+-- A checkpoint whose rows a dropped memory stream held is refused at START, before anything is run.
+SET clock = 'manual';
+CREATE STREAM s (n INT);
+INSERT INTO s VALUES (1);
+INSERT INTO s VALUES (2);
+START QUERY q INTO BLACKHOLE AS SELECT n FROM s TRIGGER MANUAL CHECKPOINT '$TMP/cp';
+STEP QUERY q;
+STOP QUERY q;
+DROP STREAM s;
+CREATE STREAM s (n INT);
+INSERT INTO s VALUES (3);
+START QUERY q INTO BLACKHOLE AS SELECT n FROM s TRIGGER MANUAL CHECKPOINT '$TMP/cp';

@@ -1,0 +1,10 @@
+-- COMPLETE keeps every group, UPDATE forgets: a checkpoint of the one is no good for the other.
+SET clock = 'manual';
+CREATE STREAM s (k STRING, v BIGINT);
+START QUERY q INTO BLACKHOLE AS SELECT k, count(*) AS n FROM s GROUP BY k OUTPUT MODE COMPLETE TRIGGER MANUAL CHECKPOINT '$TMP/cp';
+INSERT INTO s VALUES ('a', 1);
+STEP QUERY q;
+STOP QUERY q;
+START QUERY q INTO BLACKHOLE AS SELECT k, count(*) AS n FROM s GROUP BY k
+    OUTPUT MODE UPDATE TRIGGER MANUAL
+    CHECKPOINT '$TMP/cp';
