@@ -7,12 +7,12 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, Float16Array, Float32Array, Float64Array, GenericListArray, MapArray,
-    OffsetSizeTrait, StructArray,
+    Array, ArrayRef, AsArray, BinaryArray, FixedSizeListArray, Float16Array, Float32Array, Float64Array,
+    GenericListArray, MapArray, OffsetSizeTrait, StructArray,
 };
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::error::ArrowError;
-use arrow::row::{RowConverter, Rows, SortField};
+use arrow::row::{RowConverter, SortField};
 
 use crate::error::{Error, Result};
 
@@ -21,12 +21,15 @@ pub struct KeyCodec {
     converter: RowConverter,
     /// Which columns hold floats somewhere inside and must be normalised first.
     floats: Vec<bool>,
+    /// Columns as they are given equal those that [`KeyCodec::decode`] gives, and hold nothing else alive.
+    plain: bool,
     hasher: foldhash::fast::FixedState,
 }
 
 /// The keys of some rows: bytes and a hash each.
 pub struct Keys {
-    pub rows: Rows,
+    /// Empty where there are no key columns.
+    bytes: BinaryArray,
     pub hashes: Vec<u64>,
 }
 
@@ -39,8 +42,9 @@ impl KeyCodec {
         let sort = fields.iter().map(|f| SortField::new(f.data_type().clone())).collect();
         let converter =
             RowConverter::new(sort).map_err(|e| Error::unsupported(format!("these columns can't be a key: {e}")))?;
-        let floats = fields.iter().map(|f| holds_float(f.data_type())).collect();
-        Ok(KeyCodec { converter, floats, hasher: foldhash::fast::FixedState::with_seed(0x6c65_7661_6461) })
+        let floats: Vec<bool> = fields.iter().map(|f| holds_float(f.data_type())).collect();
+        let plain = fields.iter().all(|f| f.data_type().is_primitive()) && !floats.contains(&true);
+        Ok(KeyCodec { converter, floats, plain, hasher: foldhash::fast::FixedState::with_seed(0x6c65_7661_6461) })
     }
 
     /// The keys of `rows` rows; `columns` as given to [`KeyCodec::new`], and possibly none at all.
@@ -51,12 +55,18 @@ impl KeyCodec {
             .map(|(c, f)| if *f { normalise(c) } else { Ok(c.clone()) })
             .collect::<Result<_>>()?;
         let encoded = if columns.is_empty() {
-            return Ok(Keys { rows: self.converter.empty_rows(0, 0), hashes: vec![self.hash(&[]); rows] });
+            return Ok(Keys { bytes: BinaryArray::from_vec(Vec::new()), hashes: vec![self.hash(&[]); rows] });
         } else {
             self.converter.convert_columns(&columns).map_err(internal)?
         };
-        let hashes = (0..rows).map(|row| self.hash(encoded.row(row).data())).collect();
-        Ok(Keys { rows: encoded, hashes })
+        let bytes = encoded.try_into_binary().map_err(internal)?;
+        let hashes = (0..rows).map(|row| self.hash(bytes.value(row))).collect();
+        Ok(Keys { bytes, hashes })
+    }
+
+    /// Whether key columns can be kept as they were given, rather than made from the keys' bytes.
+    pub fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// The key columns of keys given as bytes.
@@ -75,8 +85,23 @@ impl KeyCodec {
 
 impl Keys {
     /// The bytes of one row's key.
+    #[inline]
     pub fn bytes(&self, row: usize) -> &[u8] {
-        if self.rows.num_rows() == 0 { &[] } else { self.rows.row(row).data() }
+        if self.bytes.is_empty() { &[] } else { self.bytes.value(row) }
+    }
+}
+
+/// Whether two keys are the same, without a call for short ones: most keys are one number, of nine bytes.
+#[inline]
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(first), Some(other), Some(last), Some(other_last)) if a.len() <= 16 => {
+            first == other && last == other_last
+        }
+        _ => a == b,
     }
 }
 

@@ -23,7 +23,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::Groups
 use super::{BatchInfo, KeyedDelta, Operator, Output};
 use crate::delta::time::{micros_ceil, time_values, unit_of};
 use crate::error::{Error, Result};
-use crate::state::{Slot, StateTable};
+use crate::state::{NO_NUMBER, Slot, StateTable};
 
 /// When rows of groups are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,39 +138,56 @@ pub struct Aggregate {
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
     /// The slots this batch touched; a group's number in the batch is its index here.
     touched: Vec<Slot>,
-    /// slot → its number in the batch, or NOT_TOUCHED.
-    numbers: Vec<u32>,
+    /// Their keys, in pieces, where those can be kept as they came.
+    keys: Vec<Vec<ArrayRef>>,
+    /// The slot and the group of each row at hand.
+    slots: Vec<Slot>,
     groups: Vec<usize>,
 }
-
-const NOT_TOUCHED: u32 = u32::MAX;
 
 impl Aggregate {
     /// A partition that has seen nothing of any batch.
     pub fn new(spec: Arc<AggregateSpec>) -> Result<Self> {
         let accumulators = spec.accumulators()?;
-        Ok(Aggregate { spec, accumulators, touched: Vec::new(), numbers: Vec::new(), groups: Vec::new() })
+        let (touched, keys, slots, groups) = Default::default();
+        Ok(Aggregate { spec, accumulators, touched, keys, slots, groups })
     }
 
-    /// Gives each row its group's number in the batch; new ones are appended to `touched`.
-    fn number_groups(&mut self, changes: &KeyedDelta, state: &mut StateTable) {
+    /// Gives each row its group's number in the batch; new ones are appended to `touched`, and their keys kept.
+    fn number_groups(&mut self, changes: &KeyedDelta, state: &mut StateTable) -> Result<()> {
         self.groups.clear();
-        let mut number = |row: usize| {
-            let (slot, _) = state.find_or_insert(&changes.keys, row);
-            if self.numbers.len() <= slot as usize {
-                self.numbers.resize(state.slot_bound(), NOT_TOUCHED);
-            }
-            let number = &mut self.numbers[slot as usize];
-            if *number == NOT_TOUCHED {
+        self.slots.clear();
+        let select = changes.select.as_deref();
+        state.find_or_insert_all(&changes.keys, select, changes.rows.num_rows(), &mut self.slots);
+        let mut new = Vec::new();
+        for (at, slot) in self.slots.iter().enumerate() {
+            let number = state.number(*slot);
+            if *number == NO_NUMBER {
                 *number = self.touched.len() as u32;
-                self.touched.push(slot);
+                self.touched.push(*slot);
+                new.push(select.map_or(at as u32, |select| select[at]));
             }
             self.groups.push(*number as usize);
-        };
-        match &changes.select {
-            Some(rows) => rows.iter().for_each(|row| number(*row as usize)),
-            None => (0..changes.rows.num_rows()).for_each(number),
         }
+        if state.codec().is_plain() && !new.is_empty() {
+            let new = UInt32Array::from(new);
+            let columns = changes.rows.columns()[..self.spec.keys.len()].iter().map(|column| take(column, &new, None));
+            self.keys.push(columns.collect::<std::result::Result<_, _>>().map_err(Error::from)?);
+        }
+        Ok(())
+    }
+
+    /// The keys of all touched groups.
+    fn touched_keys(&mut self, touched: &[Slot], state: &StateTable) -> Result<Vec<ArrayRef>> {
+        let pieces = std::mem::take(&mut self.keys);
+        if !state.codec().is_plain() {
+            return state.key_columns(touched);
+        }
+        let column = |n: usize| {
+            let column: Vec<&dyn Array> = pieces.iter().map(|piece| piece[n].as_ref()).collect();
+            concat(&column).map_err(Error::from)
+        };
+        (0..self.spec.keys.len()).map(column).collect()
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
@@ -194,14 +211,14 @@ impl Aggregate {
         if slots.is_empty() { Ok(None) } else { Ok(Some((groups, state.values(&slots)?))) }
     }
 
-    /// Writes the merged states; answers the touched slots and their states, in the same order.
-    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<(Vec<Slot>, Vec<ArrayRef>)> {
+    /// Writes the merged states; answers the keys and states of the touched groups in the order of their numbers.
+    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<Option<RecordBatch>> {
         // Some functions (`first_value … ORDER BY`) can't give the states of no group.
         if self.touched.is_empty() {
-            return Ok(Default::default());
+            return Ok(None);
         }
         let touched = std::mem::take(&mut self.touched);
-        touched.iter().for_each(|slot| self.numbers[*slot as usize] = NOT_TOUCHED);
+        let keys = self.touched_keys(&touched, state)?;
         let mut states = Vec::new();
         for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
             let columns = accumulator.state(EmitTo::All).map_err(Error::from)?;
@@ -210,13 +227,11 @@ impl Aggregate {
             }
         }
         self.accumulators = self.spec.accumulators()?;
-        let times = match self.spec.forget {
-            Some(_) => self.spec.times(&state.key_columns(&touched)?)?,
-            None => None,
-        };
+        let times = self.spec.times(&keys)?;
         out.updated += touched.len() as u64;
-        out.upserts.push(state.write(touched.clone(), states.clone(), times.as_deref())?);
-        Ok((touched, states))
+        let rows = state.write(touched, keys, states, times.as_deref())?;
+        out.upserts.push(rows.clone());
+        Ok(Some(rows))
     }
 
     fn emit(&self, slots: &[Slot], state: &StateTable, rows: &mut Vec<RecordBatch>) -> Result<()> {
@@ -234,7 +249,7 @@ impl Operator for Aggregate {
 
     fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
         let first = self.touched.len();
-        self.number_groups(changes, state);
+        self.number_groups(changes, state)?;
         let columns = &changes.rows.columns()[self.spec.keys.len()..];
         let columns = match &changes.select {
             None => columns.to_vec(),
@@ -272,13 +287,12 @@ impl Operator for Aggregate {
             self.emit(&slots, state, &mut out.old_rows)?;
             out.old_keys = had;
         }
-        let (touched, states) = self.write(state, out)?;
-        if let Emit::Changed { old } = self.spec.emit {
-            if !touched.is_empty() {
-                out.rows.push(self.spec.result(state.key_columns(&touched)?, &states, touched.len())?);
-            }
+        let written = self.write(state, out)?;
+        if let (Emit::Changed { old }, Some(written)) = (self.spec.emit, written) {
+            let (keys, states) = written.columns().split_at(self.spec.keys.len());
+            out.rows.push(self.spec.result(keys.to_vec(), states, written.num_rows())?);
             if old {
-                out.new_keys = (0..touched.len() as u32).collect();
+                out.new_keys = (0..written.num_rows() as u32).collect();
             }
         }
         if let (Some(_), Some(watermark)) = (self.spec.forget, batch.watermark) {

@@ -9,7 +9,9 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Value, ValueWithSpan, VisitMut, VisitorMut};
 
+use super::walk::{Flow, walk_mut};
 use super::write::Quoted;
+use crate::error::Error;
 
 /// Writes a part of the AST.
 pub(super) struct Escaped<'a, T>(pub &'a T);
@@ -17,7 +19,7 @@ pub(super) struct Escaped<'a, T>(pub &'a T);
 impl<T: Display + Clone + VisitMut> Display for Escaped<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut escaped = self.0.clone();
-        let _ = escaped.visit(&mut Escaper);
+        let _ = walk_mut(&mut escaped, &mut Escaper);
         escaped.fmt(f)
     }
 }
@@ -34,9 +36,9 @@ fn escape(ident: &mut Ident) {
 }
 
 impl VisitorMut for Escaper {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> Flow {
         if let Value::SingleQuotedString(text) = &value.value
             && text.contains('\'')
         {
@@ -45,7 +47,7 @@ impl VisitorMut for Escaper {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         match expr {
             Expr::Identifier(ident) => escape(ident),
             Expr::CompoundIdentifier(idents) => idents.iter_mut().for_each(escape),
@@ -54,7 +56,7 @@ impl VisitorMut for Escaper {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
+    fn pre_visit_relation(&mut self, name: &mut ObjectName) -> Flow {
         for part in &mut name.0 {
             if let ObjectNamePart::Identifier(ident) = part {
                 escape(ident);

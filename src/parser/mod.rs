@@ -31,6 +31,7 @@ mod windows;
 
 mod depth;
 mod sql;
+mod walk;
 
 mod statement;
 
@@ -48,4 +49,5 @@ pub use scanner::{Pending, Scanner, Stop, pending};
 pub use splitter::{Splitter, StatementText, parse_statements};
 pub use sqlparser::ast;
 pub use statement::*;
+pub use walk::{Flow, walk, walk_mut};
 pub use windows::PARTITION_BY_ARGUMENT;

@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{FunctionArg, FunctionArgExpr, Ident, ObjectName, Select, TableFactor, Visit, Visitor};
+use sqlparser::ast::{FunctionArg, FunctionArgExpr, Ident, ObjectName, Select, TableFactor, Visitor};
 use sqlparser::tokenizer::Token;
 
 use super::cursor::End;
 use super::lexer::{Lexeme, ours};
 use super::sql::parse_all;
 use super::statement::QueryText;
+use super::walk::{Flow, walk};
 use super::watermark::{Cut, cut};
 use super::{swallowed, windows};
 use crate::error::{Error, Location, Result, Span};
@@ -47,7 +48,7 @@ fn check_places(query: &QueryText, sql: &[Lexeme]) -> Result<()> {
         return Ok(());
     }
     let mut places = Places::default();
-    let _ = query.ast.visit(&mut places);
+    let _ = walk(&query.ast, &mut places);
     for clause in &query.watermarks {
         if !places.selects.contains(&clause.select) {
             return Err(Error::invalid_at(clause.span, "WITH WATERMARK has to stand at the end of a SELECT"));
@@ -85,14 +86,14 @@ fn first_ident(name: &ObjectName) -> Option<&Ident> {
 }
 
 impl Visitor for Places {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &Select) -> Flow {
         self.selects.extend(ours(select.select_token.0.span.start));
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
         match factor {
             TableFactor::Table { name, args, .. } => {
                 self.table(first_ident(name));

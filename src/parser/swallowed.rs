@@ -9,12 +9,13 @@ use sqlparser::tokenizer;
 
 use super::interval::span_of;
 use super::lexer::ours;
+use super::walk::{Flow, walk};
 use crate::error::{Error, Result, Span};
 
 /// # Errors
 /// The first clause that nothing would act on, with its place as near as sqlparser tells it.
 pub(super) fn refuse(node: &impl Visit) -> Result<()> {
-    match node.visit(&mut Refuser) {
+    match walk(node, &mut Refuser) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -34,8 +35,6 @@ fn has_table(body: &SetExpr) -> bool {
 }
 
 struct Refuser;
-
-type Flow = ControlFlow<Box<Error>>;
 
 fn refused(what: &str, help: &str, place: Option<Span>) -> Flow {
     ControlFlow::Break(Box::new(Error::unsupported(format!("{what} is not supported")).at(place).help(help)))

@@ -10,6 +10,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -17,15 +19,15 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, UserDefinedLogicalNodeCore};
-use sqlparser::ast::{self, Ident, VisitMut, VisitorMut};
+use sqlparser::ast::{self, Ident, VisitorMut};
 
 use super::window_functions::{Which, window_call};
 use super::windows::{call, number};
 use crate::error::{Error, Location, Result, closest};
-use crate::parser::{Interval, Name, WatermarkClause};
+use crate::parser::{Flow, Interval, Name, WatermarkClause, walk_mut};
 
 /// What a watermark clause says, in microseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WatermarkSpec {
     pub delay: i64,
     pub idle_after: Option<i64>,
@@ -33,11 +35,24 @@ pub struct WatermarkSpec {
 }
 
 /// Sees the event times of everything that passes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatermarkNode {
     pub input: LogicalPlan,
     pub column: Column,
     pub spec: WatermarkSpec,
+}
+
+// Neither looks at the input: hashing and ordering a plan would compile all of its types here once more.
+impl Hash for WatermarkNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.column, &self.spec).hash(state);
+    }
+}
+
+impl PartialOrd for WatermarkNode {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        (self == other).then_some(std::cmp::Ordering::Equal)
+    }
 }
 
 impl WatermarkNode {
@@ -100,9 +115,10 @@ pub fn mark(query: &mut ast::Query, clauses: &[WatermarkClause], streams: &HashM
     if clauses.is_empty() {
         return Ok(());
     }
-    let mut blocks = Blocks { clauses, streams, found: vec![false; clauses.len()], result: Ok(()) };
-    let _ = query.visit(&mut blocks);
-    blocks.result?;
+    let mut blocks = Blocks { clauses, streams, found: vec![false; clauses.len()] };
+    if let ControlFlow::Break(error) = walk_mut(query, &mut blocks) {
+        return Err(*error);
+    }
     match blocks.found.iter().position(|found| !found) {
         Some(lost) => Err(Error::internal("a watermark clause belongs to no SELECT").at(Some(clauses[lost].span))),
         None => Ok(()),
@@ -113,15 +129,13 @@ struct Blocks<'a> {
     clauses: &'a [WatermarkClause],
     streams: &'a HashMap<String, SchemaRef>,
     found: Vec<bool>,
-    result: Result<()>,
 }
 
 impl VisitorMut for Blocks<'_> {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn post_visit_query(&mut self, query: &mut ast::Query) -> std::ops::ControlFlow<()> {
-        self.result = self.set(&mut query.body);
-        if self.result.is_ok() { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+    fn post_visit_query(&mut self, query: &mut ast::Query) -> Flow {
+        self.set(&mut query.body).map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
     }
 }
 

@@ -9,29 +9,29 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Spanned, VisitMut, VisitorMut};
+use sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Spanned, VisitorMut};
 
 use super::window_functions::WindowShape;
 use crate::error::{Error, Location, Result, Span};
+use crate::parser::{Flow, walk_mut};
 
 /// Rewrites every block of a query, the innermost first.
 pub fn rewrite(query: &mut ast::Query) -> Result<()> {
-    let mut visitor = Blocks { result: Ok(()) };
-    let _ = query.visit(&mut visitor);
-    visitor.result
+    match walk_mut(query, &mut Blocks) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
 }
 
-struct Blocks {
-    result: Result<()>,
-}
+struct Blocks;
 
 impl VisitorMut for Blocks {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn post_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &mut ast::Query) -> Flow {
         let order_by = query.order_by.take();
-        self.result = rewrite_set(&mut query.body, &mut query.order_by, order_by);
-        if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let rewritten = rewrite_set(&mut query.body, &mut query.order_by, order_by);
+        rewritten.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
     }
 }
 
@@ -68,13 +68,13 @@ fn rewrite_block(select: &mut ast::Select, order_by: Option<&mut ast::OrderBy>) 
     for item in &mut select.projection {
         replace_item(item, &mut replace);
     }
-    let _ = select.having.visit(&mut replace);
-    let _ = select.qualify.visit(&mut replace);
+    let _ = walk_mut(&mut select.having, &mut replace);
+    let _ = walk_mut(&mut select.qualify, &mut replace);
     if let Some(order_by) = order_by {
-        let _ = order_by.visit(&mut replace);
+        let _ = walk_mut(order_by, &mut replace);
     }
     if let Some(selection) = &mut select.selection {
-        let _ = selection.visit(&mut replace);
+        let _ = walk_mut(selection, &mut replace);
     }
     Ok(())
 }
@@ -152,13 +152,13 @@ fn replace_item(item: &mut SelectItem, replace: &mut Replace) {
             }
             let written = expr.to_string();
             let before = expr.clone();
-            let _ = expr.visit(replace);
+            let _ = walk_mut(expr, replace);
             if *expr != before {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', written) };
             }
         }
         SelectItem::ExprWithAlias { expr, .. } => {
-            let _ = expr.visit(replace);
+            let _ = walk_mut(expr, replace);
         }
         _ => {}
     }
@@ -171,20 +171,20 @@ struct Replace<'a> {
 }
 
 impl VisitorMut for Replace<'_> {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> Flow {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _query: &mut ast::Query) -> Flow {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
     // Before the children: the time inside the new call must not be looked at again, and it isn't, as it holds no window.
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         if self.depth == 0
             && let Some((new, _)) = self.window.part(expr)
         {
@@ -197,9 +197,9 @@ impl VisitorMut for Replace<'_> {
 /// The one `window(…)` call of a block.
 fn find_window(select: &mut ast::Select) -> Result<Option<Window>> {
     let mut find = Find { calls: Vec::new(), depth: 0 };
-    let _ = select.projection.visit(&mut find);
-    let _ = select.group_by.visit(&mut find);
-    let _ = select.having.visit(&mut find);
+    let _ = walk_mut(&mut select.projection, &mut find);
+    let _ = walk_mut(&mut select.group_by, &mut find);
+    let _ = walk_mut(&mut select.having, &mut find);
     if let Some(expr) = find.calls.iter().find(|e| is_function(e, "session_window")) {
         return Err(Error::not_yet("session windows").at(place(expr)));
     }
@@ -220,19 +220,19 @@ struct Find {
 }
 
 impl VisitorMut for Find {
-    type Break = ();
+    type Break = Box<Error>;
 
-    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> Flow {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _query: &mut ast::Query) -> Flow {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         if self.depth == 0 && (is_function(expr, "window") || is_function(expr, "session_window")) {
             self.calls.push(expr.clone());
         }

@@ -16,4 +16,4 @@ mod table;
 pub mod versions;
 
 pub use operator_state::{OperatorState, Shape};
-pub use table::{Frozen, Slot, StateTable, select_rows};
+pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

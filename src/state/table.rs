@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! index    key bytes → slot              one small number a live key
-//! place    slot → (chunk, row)           where its values are
+//! slots    slot → (chunk, row)           where its values are
 //! chunks   [keys | values] [keys | values] …   immutable record batches, newest last
 //! ```
 //!
@@ -19,7 +19,7 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 
-use crate::delta::keys::{KeyCodec, Keys};
+use crate::delta::keys::{KeyCodec, Keys, same};
 use crate::error::{Error, Result};
 
 /// A live key's number in one partition, until the key is forgotten.
@@ -31,6 +31,36 @@ struct Place {
     chunk: u32,
     row: u32,
 }
+
+/// What is known of a slot beside its key; together, as a batch asks for all of it.
+#[derive(Debug, Clone, Copy)]
+struct SlotInfo {
+    place: Place,
+    /// See [`StateTable::number`].
+    number: u32,
+}
+
+impl SlotInfo {
+    const FREE: SlotInfo = SlotInfo { place: Place::NONE, number: NO_NUMBER };
+}
+
+/// No number was given to the slot in this batch.
+pub const NO_NUMBER: u32 = u32::MAX;
+
+/// A key in the index: a part of its hash, so that the key itself is looked at only where it's likely to be the one.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    tag: u32,
+    slot: Slot,
+}
+
+/// The index's hash of a tag: all it knows of a key when it grows.
+fn spread(tag: u32) -> u64 {
+    u64::from(tag).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// So many rows are looked up at a time: the waits for memory of one step overlap each other.
+const BLOCK: usize = 256;
 
 impl Place {
     /// Not written yet: a key of the batch that runs, or a free slot.
@@ -53,9 +83,9 @@ pub struct StateTable {
     schema: SchemaRef,
     key_columns: usize,
     codec: Arc<KeyCodec>,
-    index: HashTable<Slot>,
+    index: HashTable<Entry>,
     keys: KeyArena,
-    place: Vec<Place>,
+    slots: Vec<SlotInfo>,
     chunks: Vec<Option<Chunk>>,
     /// Indices of chunks in order of age.
     order: Vec<u32>,
@@ -73,12 +103,17 @@ impl StateTable {
             codec,
             index: HashTable::new(),
             keys: KeyArena::default(),
-            place: Vec::new(),
+            slots: Vec::new(),
             chunks: Vec::new(),
             order: Vec::new(),
             free: Vec::new(),
             by_time: BTreeMap::new(),
         }
+    }
+
+    /// What makes keys of key columns, and back.
+    pub fn codec(&self) -> &KeyCodec {
+        &self.codec
     }
 
     /// Keys and values.
@@ -98,28 +133,52 @@ impl StateTable {
 
     /// The slot of a key, and whether the key is new. A new key has no values until [`StateTable::write`].
     pub fn find_or_insert(&mut self, keys: &Keys, row: usize) -> (Slot, bool) {
-        let (hash, bytes) = (keys.hashes[row], keys.bytes(row));
-        if let Some(slot) = self.index.find(hash, |slot| self.keys.get(*slot) == bytes) {
-            return (*slot, false);
+        let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
+        let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
+        if let Some(entry) = self.index.find(spread(tag), is_it) {
+            return (entry.slot, false);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.place.push(Place::NONE);
-            (self.place.len() - 1) as Slot
+            self.slots.push(SlotInfo::FREE);
+            (self.slots.len() - 1) as Slot
         });
         self.keys.set(slot, bytes);
-        let (arena, codec) = (&self.keys, &self.codec);
-        self.index.insert_unique(hash, slot, |slot| codec.hash(arena.get(*slot)));
+        self.index.insert_unique(spread(tag), Entry { tag, slot }, |entry| spread(entry.tag));
         (slot, true)
+    }
+
+    /// [`StateTable::find_or_insert`] for many rows, those of `select` or the first `rows`: their slots go to `out`.
+    pub fn find_or_insert_all(&mut self, keys: &Keys, select: Option<&[u32]>, rows: usize, out: &mut Vec<Slot>) {
+        let count = select.map_or(rows, <[u32]>::len);
+        let row_at = |at: usize| select.map_or(at, |select| select[at] as usize);
+        let mut found = [Slot::MAX; BLOCK];
+        for start in (0..count).step_by(BLOCK) {
+            let block = start..count.min(start + BLOCK);
+            for (at, found) in block.clone().zip(&mut found) {
+                let tag = keys.hashes[row_at(at)] as u32;
+                let entry = self.index.find(spread(tag), |entry| entry.tag == tag);
+                *found = entry.map_or(Slot::MAX, |entry| entry.slot);
+            }
+            for (at, found) in block.clone().zip(&mut found) {
+                if *found != Slot::MAX && !same(self.keys.get(*found), keys.bytes(row_at(at))) {
+                    *found = Slot::MAX;
+                }
+            }
+            for (at, found) in block.zip(found) {
+                let slot = if found == Slot::MAX { self.find_or_insert(keys, row_at(at)).0 } else { found };
+                out.push(slot);
+            }
+        }
     }
 
     /// Whether the slot has values already.
     pub fn has_values(&self, slot: Slot) -> bool {
-        self.place[slot as usize] != Place::NONE
+        self.slots[slot as usize].place != Place::NONE
     }
 
-    /// The highest slot ever given out, plus one: what an array indexed by slot needs.
-    pub fn slot_bound(&self) -> usize {
-        self.place.len()
+    /// A number that an operator may give a slot while a batch runs; [`NO_NUMBER`] again once the slot is written.
+    pub fn number(&mut self, slot: Slot) -> &mut u32 {
+        &mut self.slots[slot as usize].number
     }
 
     /// The key columns of these slots.
@@ -145,7 +204,7 @@ impl StateTable {
         let mut used: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(slots.len());
         for slot in slots {
-            let place = self.place[*slot as usize];
+            let place = self.slots[*slot as usize].place;
             let chunk = dense.get_mut(place.chunk as usize);
             let chunk = chunk.ok_or_else(|| Error::internal(format!("state slot {slot} has no values")))?;
             if *chunk == u32::MAX {
@@ -166,11 +225,16 @@ impl StateTable {
             .collect()
     }
 
-    /// Writes the values of these slots, each named once, and answers the rows as the delta file holds them.
-    /// `times` gives the time at which each new key may be forgotten, where the operator forgets by time.
-    pub fn write(&mut self, slots: Vec<Slot>, values: Vec<ArrayRef>, times: Option<&[i64]>) -> Result<RecordBatch> {
-        let mut columns = self.key_columns(&slots)?;
-        columns.extend(values);
+    /// Writes the values of these slots, each named once, under their keys, and answers the rows as the delta file holds
+    /// them. `times` gives the time at which each new key may be forgotten, where the operator forgets by time.
+    pub fn write(
+        &mut self,
+        slots: Vec<Slot>,
+        keys: Vec<ArrayRef>,
+        values: Vec<ArrayRef>,
+        times: Option<&[i64]>,
+    ) -> Result<RecordBatch> {
+        let columns = keys.into_iter().chain(values).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
         if let Some(times) = times {
@@ -189,7 +253,8 @@ impl StateTable {
     /// Puts rows read from a state file in, over what is there; row n has the key of `keys` row `which[n]`. Times follow
     /// by [`StateTable::set_times`].
     pub fn load(&mut self, rows: RecordBatch, keys: &Keys, which: &[u32]) {
-        let slots: Vec<Slot> = which.iter().map(|row| self.find_or_insert(keys, *row as usize).0).collect();
+        let mut slots = Vec::with_capacity(which.len());
+        self.find_or_insert_all(keys, Some(which), 0, &mut slots);
         self.push_chunk(rows, slots);
     }
 
@@ -206,8 +271,9 @@ impl StateTable {
     /// Takes keys read from a state file out. Keys that aren't there are passed over.
     pub fn unload(&mut self, keys: &Keys, which: &[u32]) {
         for row in which.iter().map(|row| *row as usize) {
-            let bytes = keys.bytes(row);
-            if let Some(slot) = self.index.find(keys.hashes[row], |slot| self.keys.get(*slot) == bytes).copied() {
+            let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
+            let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
+            if let Some(slot) = self.index.find(spread(tag), is_it).map(|entry| entry.slot) {
                 self.forget_one(slot);
             }
         }
@@ -245,29 +311,29 @@ impl StateTable {
 
     /// Every slot with values, in no order.
     pub fn slots(&self) -> Vec<Slot> {
-        self.index.iter().copied().filter(|slot| self.has_values(*slot)).collect()
+        self.index.iter().map(|entry| entry.slot).filter(|slot| self.has_values(*slot)).collect()
     }
 
     /// All rows, as a snapshot file holds them: frozen, so that another thread can write them.
     pub fn freeze(&self) -> Frozen {
         let chunks = self.order.iter().filter_map(|at| Some((*at, self.chunks[*at as usize].clone()?))).collect();
-        Frozen { chunks, place: self.place.clone() }
+        Frozen { chunks, place: self.slots.iter().map(|slot| slot.place).collect() }
     }
 
     /// Bytes in memory, about.
     pub fn memory(&self) -> usize {
         let chunks: usize =
             self.chunks.iter().flatten().map(|c| c.rows.get_array_memory_size() + c.slots.len() * 4).sum();
-        chunks + self.keys.memory() + self.place.len() * 8 + self.index.capacity() * 5 + self.by_time.len() * 48
+        chunks + self.keys.memory() + self.slots.len() * 12 + self.index.capacity() * 9 + self.by_time.len() * 48
     }
 
     fn forget_one(&mut self, slot: Slot) {
-        let hash = self.codec.hash(self.keys.get(slot));
-        if let Ok(entry) = self.index.find_entry(hash, |s| *s == slot) {
+        let tag = self.codec.hash(self.keys.get(slot)) as u32;
+        if let Ok(entry) = self.index.find_entry(spread(tag), |entry| entry.slot == slot) {
             entry.remove();
         }
-        self.kill(self.place[slot as usize]);
-        self.place[slot as usize] = Place::NONE;
+        self.kill(self.slots[slot as usize].place);
+        self.slots[slot as usize] = SlotInfo::FREE;
         self.keys.clear(slot);
         self.free.push(slot);
     }
@@ -289,7 +355,8 @@ impl StateTable {
         let free = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
         for (row, slot) in slots.iter().enumerate() {
             let new = Place { chunk: free as u32, row: row as u32 };
-            let old = std::mem::replace(&mut self.place[*slot as usize], new);
+            let info = &mut self.slots[*slot as usize];
+            let old = std::mem::replace(info, SlotInfo { place: new, number: NO_NUMBER }).place;
             if old.chunk != free as u32 {
                 self.kill(old);
             }
@@ -338,7 +405,8 @@ impl StateTable {
         let mut slots = Vec::new();
         for at in chunks {
             let Some(chunk) = &self.chunks[*at as usize] else { continue };
-            let is_live = |row: usize, slot: Slot| self.place[slot as usize] == Place { chunk: *at, row: row as u32 };
+            let is_live =
+                |row: usize, slot: Slot| self.slots[slot as usize].place == Place { chunk: *at, row: row as u32 };
             slots.extend(
                 chunk.slots.iter().enumerate().filter(|(row, slot)| is_live(*row, **slot)).map(|(_, slot)| *slot),
             );

@@ -21,6 +21,7 @@ mod input;
 mod metadata;
 mod options;
 mod parquet;
+mod parquet_cut;
 mod parquet_errors;
 mod place;
 mod reading;

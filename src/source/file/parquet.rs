@@ -16,9 +16,7 @@ use bytes::Bytes;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    FileGroup, FileGroupPartitioner, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
-};
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result as DfResult;
@@ -41,6 +39,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 
 use super::input::open_unchanged;
 use super::metadata::{Key, NamedFile, text_of};
+use super::parquet_cut::groups;
 use super::parquet_errors::{Reported, boxed, damaged, keeps_values, wrong_type};
 use crate::error::{Error, Result};
 use crate::source::Pushdown;
@@ -59,9 +58,6 @@ pub struct ParquetScan {
     /// DataFusion's surroundings of a scan.
     pub context: Arc<TaskContext>,
 }
-
-/// Files below this size are not cut.
-const CUT_FROM: usize = 1 << 20;
 
 impl ParquetScan {
     /// The streams over `files`.
@@ -92,16 +88,16 @@ impl ParquetScan {
         let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
         let fields: Vec<FieldRef> = self.schema.fields()[..self.fields].iter().map(nullable).collect();
         let extra: Vec<FieldRef> = self.schema.fields()[self.fields..].to_vec();
-        let factory = Readers { fields: fields.clone(), footers: Arc::default() };
+        let factory = Arc::new(Readers { fields: fields.clone(), footers: Arc::default() });
         let table = TableSchema::builder(Arc::new(Schema::new(fields))).with_table_partition_cols(extra).build();
         let filters = self.filters(&wanted.filters, table.table_schema());
-        let mut source = ParquetSource::new(table).with_parquet_file_reader_factory(Arc::new(factory));
+        let mut source = ParquetSource::new(table).with_parquet_file_reader_factory(factory.clone());
         if let Some(filters) = filters {
             source = source.with_predicate(filters);
         }
         let files = files.iter().map(|file| self.partitioned(file)).collect::<DfResult<Vec<_>>>()?;
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_groups(groups(files, wanted.partitions))
+            .with_file_groups(groups(files, wanted.partitions, |file| factory.footer(file)))
             .with_preserve_order(wanted.partitions <= 1)
             .with_projection_indices(Some(wanted.columns.clone()))?
             .build();
@@ -142,24 +138,28 @@ impl ParquetScan {
     }
 }
 
-fn groups(files: Vec<PartitionedFile>, partitions: usize) -> Vec<FileGroup> {
-    if partitions <= 1 {
-        return vec![FileGroup::new(files)];
-    }
-    let whole = vec![FileGroup::new(files)];
-    let cut = FileGroupPartitioner::new()
-        .with_target_partitions(partitions)
-        .with_repartition_file_min_size(CUT_FROM)
-        .repartition_file_groups(&whole);
-    cut.unwrap_or(whole)
-}
-
 /// Opens files, with the footers that one read has in common.
 #[derive(Debug)]
 struct Readers {
     /// The declared fields.
     fields: Vec<FieldRef>,
     footers: Arc<Mutex<HashMap<String, Arc<ParquetMetaData>>>>,
+}
+
+impl Readers {
+    fn open(&self, file: &PartitionedFile) -> DfResult<FileReader> {
+        let Some((entry, path)) = file.extension::<NamedFile>() else {
+            return Err(boxed(Error::internal("a parquet file without its entry")));
+        };
+        let path = PathBuf::from(path);
+        let handle = open_unchanged(entry, &path).map_err(boxed)?;
+        Ok(FileReader { file: handle, path, fields: self.fields.clone(), footers: self.footers.clone() })
+    }
+
+    /// A file's footer. One that can't be read is the scan's to report.
+    fn footer(&self, file: &PartitionedFile) -> Option<Arc<ParquetMetaData>> {
+        self.open(file).ok()?.metadata(PageIndexPolicy::Skip).ok()
+    }
 }
 
 impl ParquetFileReaderFactory for Readers {
@@ -170,12 +170,7 @@ impl ParquetFileReaderFactory for Readers {
         _hint: Option<usize>,
         _metrics: &ExecutionPlanMetricsSet,
     ) -> DfResult<Box<dyn AsyncFileReader + Send>> {
-        let Some((entry, path)) = file.extension::<NamedFile>() else {
-            return Err(boxed(Error::internal("a parquet file without its entry")));
-        };
-        let path = PathBuf::from(path);
-        let handle = open_unchanged(entry, &path).map_err(boxed)?;
-        Ok(Box::new(FileReader { file: handle, path, fields: self.fields.clone(), footers: self.footers.clone() }))
+        Ok(Box::new(self.open(&file)?))
     }
 }
 
