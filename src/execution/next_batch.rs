@@ -118,6 +118,11 @@ impl Run {
         self.sources.iter().any(|source| lock(source).end() == InputEnd::Ahead)
     }
 
+    /// Whether every input has an end, reached or not.
+    pub fn inputs_end(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|source| lock(source).end() != InputEnd::Never)
+    }
+
     /// Whether every input has ended: what there is now is all that will come.
     pub fn inputs_ended(&self) -> bool {
         !self.sources.is_empty() && self.sources.iter().all(|source| lock(source).end() == InputEnd::Reached)

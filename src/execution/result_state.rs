@@ -45,7 +45,7 @@ impl ResultState {
         schema: &SchemaRef,
         version: Option<u64>,
     ) -> Result<Self> {
-        let state = OperatorState::open(store, &shape, version, &|_| Ok(None))?;
+        let state = OperatorState::open(store, &shape, version, None)?;
         let kept = ResultState { table, state, shape };
         kept.fill(schema)?;
         Ok(kept)

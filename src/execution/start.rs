@@ -94,6 +94,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     run.tell_of_state();
     let shared =
         Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
+    shared.update(|inner| inner.ends_with_input = run.inputs_end());
     let handle = QueryHandle::new(shared.clone());
     let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
     let name = format!("levada-{}", spec.name);
@@ -167,9 +168,11 @@ impl Run {
         let Some(part) = &self.plan.aggregate else { return Ok(()) };
         let partitions = self.settings.partitions.max(1);
         let spec = part.spec.clone();
-        let times = move |keys: &[ArrayRef]| spec.times(keys);
+        let times = |keys: &[ArrayRef]| Ok(spec.times(keys)?.unwrap_or_default());
+        let times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>> =
+            if spec.forget.is_some() { Some(&times) } else { None };
         self.memory = None;
-        self.memory = Some(OperatorState::open(self.checkpoint.store(), &shape(part, partitions), version, &times)?);
+        self.memory = Some(OperatorState::open(self.checkpoint.store(), &shape(part, partitions), version, times)?);
         let operators =
             (0..partitions).map(|_| Aggregate::new(part.spec.clone()).map(Mutex::new)).collect::<Result<Vec<_>>>()?;
         self.operators = Arc::new(operators);

@@ -76,6 +76,8 @@ pub(super) struct Inner {
     pub step_answer: Option<(u64, u64)>,
     /// How many wait for the query to be idle.
     pub idle_waiters: usize,
+    /// Its inputs all have an end, so the query has one too.
+    pub ends_with_input: bool,
     /// Polls begun, and the last poll that found nothing to do.
     pub polls: u64,
     pub idle_poll: Option<u64>,
@@ -115,6 +117,7 @@ impl Shared {
             steps_given_up: None,
             step_answer: None,
             idle_waiters: 0,
+            ends_with_input: false,
             polls: 0,
             idle_poll: None,
             batches: 0,
@@ -275,9 +278,10 @@ impl QueryHandle {
     ) -> Result<()> {
         let inner = self.shared.lock();
         let (trigger, polls, batches) = (inner.trigger, inner.polls, inner.batches);
+        let ends_with_input = inner.ends_with_input && trigger != Trigger::Manual;
         drop(inner);
         let until = match until {
-            AwaitUntil::Default if ends(trigger) => AwaitUntil::Termination,
+            AwaitUntil::Default if ends(trigger) || ends_with_input => AwaitUntil::Termination,
             AwaitUntil::Default => AwaitUntil::Idle,
             other => other,
         };

@@ -65,22 +65,24 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes a whole number of at most 18 digits that nothing numeric follows; stays where it is at any other.
+    /// Passes a whole number of the BIGINT range that nothing numeric follows; stays where it is at any other.
     #[inline]
     pub fn small_integer(&mut self) -> Option<i64> {
         let negative = self.peek() == b'-';
         let start = self.at + usize::from(negative);
         let mut at = start;
-        let mut value = 0i64;
+        let mut value = 0u64;
         while let Some(digit) = self.bytes.get(at).map(|b| b.wrapping_sub(b'0'))
             && digit < 10
         {
-            value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             at += 1;
         }
         let length = at - start;
         let leading_zero = length > 1 && self.bytes[start] == b'0';
-        if length == 0 || length > 18 || leading_zero || matches!(self.bytes.get(at), Some(b'.' | b'e' | b'E')) {
+        // Nineteen digits fit an unsigned number, and perhaps a signed one.
+        let value = i64::try_from(value).ok().filter(|_| (1..=19).contains(&length) && !leading_zero)?;
+        if matches!(self.bytes.get(at), Some(b'.' | b'e' | b'E')) {
             return None;
         }
         self.at = at;

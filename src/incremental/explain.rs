@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use arrow::datatypes::FieldRef;
+
 use super::IncrementalPlan;
 use crate::operator::{AggregateSpec, Emit};
 use crate::planner::interval_text;
@@ -20,6 +22,9 @@ pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
         indent += 2;
         line(indent, format!("Operator {}: {}", part.spec.name, describe(&part.spec)));
         line(indent, format!("  state: {}", bound(&part.spec)));
+        if let Some(costs) = grows_within_groups(&part.spec) {
+            line(indent, format!("  {costs}"));
+        }
         indent += 2;
     }
     line(indent, "Fragment".into());
@@ -49,6 +54,22 @@ fn describe(spec: &AggregateSpec) -> String {
         Emit::All => "all groups in every batch",
     };
     format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "))
+}
+
+/// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
+fn grows_within_groups(spec: &AggregateSpec) -> Option<String> {
+    // The lists of approximate functions are sketches, of a size that does not grow.
+    let holds_values = |n: &usize| {
+        let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
+        lists(&spec.states[*n]) && !spec.functions[*n].fun().name().starts_with("approx_")
+    };
+    let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
+    (!growing.is_empty()).then(|| {
+        format!(
+            "{} keeps every value of a group: a batch costs as much as the groups that it touches hold",
+            growing.join(", ")
+        )
+    })
 }
 
 /// What bounds an aggregate's state.

@@ -72,7 +72,7 @@ impl OperatorState {
         store: Arc<dyn Store>,
         shape: &Shape,
         version: Option<u64>,
-        times: &dyn Fn(&[ArrayRef]) -> Result<Option<Vec<i64>>>,
+        times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>>,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
         let unwritten = match read_schema(store.as_ref(), &folder)? {
@@ -96,14 +96,8 @@ impl OperatorState {
         };
         if let Some(version) = version {
             state.load(shape, version)?;
-            for partition in state.partitions.iter() {
-                let mut table = lock(partition);
-                let mut has_times = true;
-                table.set_times(|keys| {
-                    let times = times(keys)?;
-                    has_times = times.is_some();
-                    Ok(times.unwrap_or_default())
-                })?;
+            if let Some(times) = times {
+                state.partitions.iter().try_for_each(|partition| lock(partition).set_times(times))?;
             }
         }
         Ok(state)
@@ -139,13 +133,25 @@ impl OperatorState {
     /// Puts a file's rows in, every partition by a thread of its own.
     fn put(&self, shape: &Shape, upserts: Vec<RecordBatch>, deletes: Vec<RecordBatch>) -> Result<()> {
         let width = shape.keys.fields().len();
-        let keyed = |batches: Vec<RecordBatch>| -> Result<Vec<(RecordBatch, Keys, Vec<Vec<u32>>)>> {
-            let one = |batch: RecordBatch| {
-                let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
-                let parts = split(&keys, self.partitions.len());
-                Ok((batch, keys, parts))
-            };
-            batches.into_iter().map(one).collect()
+        let one = |batch: &RecordBatch| -> Result<(RecordBatch, Keys, Vec<Vec<u32>>)> {
+            let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
+            let parts = split(&keys, self.partitions.len());
+            Ok((batch.clone(), keys, parts))
+        };
+        // The file's batches are shared out between as many threads as there are partitions.
+        let keyed = |batches: Vec<RecordBatch>| -> Result<Vec<_>> {
+            let share = batches.len().div_ceil(self.partitions.len()).max(1);
+            std::thread::scope(|scope| {
+                let shares: Vec<_> = batches
+                    .chunks(share)
+                    .map(|share| scope.spawn(|| share.iter().map(one).collect::<Result<Vec<_>>>()))
+                    .collect();
+                let mut all = Vec::with_capacity(batches.len());
+                for share in shares {
+                    all.append(&mut share.join().map_err(|_| Error::internal("a thread that loaded state died"))??);
+                }
+                Ok(all)
+            })
         };
         let (upserts, deletes) = (keyed(upserts)?, keyed(deletes)?);
         std::thread::scope(|scope| {
