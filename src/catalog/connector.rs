@@ -81,6 +81,9 @@ impl SourceConnector {
         };
         refuse_avro(options)?;
         options.check(&format!("connector '{}'", connector.name()), connector.options())?;
+        if connector == SourceConnector::File {
+            file::FileOptions::parse(options)?;
+        }
         Ok(connector)
     }
 
@@ -176,6 +179,9 @@ impl SinkConnector {
         };
         refuse_avro(options)?;
         options.check(&format!("connector '{}'", connector.name()), connector.options())?;
+        if connector == SinkConnector::File {
+            sink::file::check(options)?;
+        }
         Ok(connector)
     }
 

@@ -47,7 +47,7 @@ impl Checkpoint {
     /// Conflict: another process or query of this one holds it (named). Corrupt: metadata damaged, of a newer format, or
     /// missing while there are logs; logs that do not fit each other. Unsupported: an object store.
     pub fn open(location: &str, query: &str, failpoints: Failpoints) -> Result<Self> {
-        let root = local_directory(location)?;
+        let root = local_directory(location, "a checkpoint")?;
         Self::open_in(location, LocalStore::new(&root), &root, query, failpoints)
     }
 

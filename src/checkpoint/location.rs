@@ -1,4 +1,4 @@
-//! Which directory a `CHECKPOINT '…'` speaks of.
+//! Which directory a `CHECKPOINT '…'`, or the option `path` of files, speaks of.
 //!
 //! A plain path is taken as it is, whatever characters it has; a `file:` URL is decoded. Object stores have a place
 //! in the language and are refused for now.
@@ -10,24 +10,26 @@ use crate::error::{Error, Result};
 const OBJECT_STORES: &[&str] =
     &["s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "wasb", "wasbs", "hdfs", "http", "https"];
 
-/// The local directory of a location.
+/// The local directory of a location; `what` is said of it in errors, as in "a checkpoint".
 ///
 /// # Errors
 /// Unsupported: an object store. InvalidInput: empty, an unknown scheme, a `file:` URL that names a host or is
 /// wrongly encoded.
-pub(super) fn local_directory(location: &str) -> Result<PathBuf> {
+pub fn local_directory(location: &str, what: &str) -> Result<PathBuf> {
     if location.is_empty() {
-        return Err(Error::invalid("the checkpoint location is empty").help("name a directory: CHECKPOINT './ck/q'"));
+        return Err(
+            Error::invalid(format!("the location of {what} is empty")).help("name a directory, such as './here'")
+        );
     }
     let Some((scheme, rest)) = scheme(location) else { return Ok(PathBuf::from(location)) };
     if scheme == "file" {
         return file_url(location, rest);
     }
     if OBJECT_STORES.contains(&scheme.as_str()) {
-        let error = Error::not_yet(format!("a checkpoint in {scheme}://: {location}"));
+        let error = Error::not_yet(format!("{what} in {scheme}://: {location}"));
         return Err(error.help("use a local directory"));
     }
-    let error = Error::invalid(format!("unknown scheme {scheme}:// in the checkpoint location {location}"));
+    let error = Error::invalid(format!("unknown scheme {scheme}:// in {location}"));
     Err(error.help("use a local directory, or a file: URL"))
 }
 
@@ -81,28 +83,28 @@ mod tests {
     #[test]
     fn paths_are_taken_as_they_are() {
         for path in ["ck", "./chk @#chk", "/a/100%", "a:b/c", "ä?*[x]"] {
-            assert_eq!(local_directory(path).unwrap(), PathBuf::from(path));
+            assert_eq!(local_directory(path, "a checkpoint").unwrap(), PathBuf::from(path));
         }
     }
 
     #[test]
     fn file_urls_are_decoded() {
-        assert_eq!(local_directory("file:///a/chk%20%40x").unwrap(), PathBuf::from("/a/chk @x"));
-        assert_eq!(local_directory("FILE://localhost/a").unwrap(), PathBuf::from("/a"));
-        assert_eq!(local_directory("file:/a").unwrap(), PathBuf::from("/a"));
+        assert_eq!(local_directory("file:///a/chk%20%40x", "a checkpoint").unwrap(), PathBuf::from("/a/chk @x"));
+        assert_eq!(local_directory("FILE://localhost/a", "a checkpoint").unwrap(), PathBuf::from("/a"));
+        assert_eq!(local_directory("file:/a", "a checkpoint").unwrap(), PathBuf::from("/a"));
         for wrong in ["file://host/a", "file:///a%2", "file:///a%zz", "file:"] {
-            assert!(matches!(local_directory(wrong), Err(Error::InvalidInput { .. })), "{wrong}");
+            assert!(matches!(local_directory(wrong, "a checkpoint"), Err(Error::InvalidInput { .. })), "{wrong}");
         }
     }
 
     #[test]
     fn object_stores_are_refused_by_name() {
-        let error = local_directory("s3://bucket/ck").unwrap_err();
+        let error = local_directory("s3://bucket/ck", "a checkpoint").unwrap_err();
         assert_eq!(error.to_string(), "not supported yet: a checkpoint in s3://: s3://bucket/ck");
         for store in ["gs://b/c", "az://b/c", "S3A://b"] {
-            assert!(matches!(local_directory(store), Err(Error::Unsupported { .. })), "{store}");
+            assert!(matches!(local_directory(store, "a checkpoint"), Err(Error::Unsupported { .. })), "{store}");
         }
-        assert!(matches!(local_directory("ftp://x/y"), Err(Error::InvalidInput { .. })));
-        assert!(matches!(local_directory(""), Err(Error::InvalidInput { .. })));
+        assert!(matches!(local_directory("ftp://x/y", "a checkpoint"), Err(Error::InvalidInput { .. })));
+        assert!(matches!(local_directory("", "a checkpoint"), Err(Error::InvalidInput { .. })));
     }
 }

@@ -39,6 +39,7 @@ pub use directory::Checkpoint;
 pub use fail_store::FailStore;
 pub use failpoint::Failpoints;
 pub use local_store::LocalStore;
+pub use location::local_directory;
 pub use numbered_log::parse_number;
 pub use offset_log::{OffsetEntry, SourceOffsets};
 pub use source_log::SourceLog;

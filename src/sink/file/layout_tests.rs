@@ -70,8 +70,8 @@ fn decompressed(file: &FileEntry, dir: &Path) -> Vec<u8> {
     assert_eq!((file.size, file.crc32c), (bytes.len() as u64, crc32c::crc32c(&bytes)));
     let mut out = Vec::new();
     match file.path.rsplit('.').next().unwrap() {
-        "gz" => drop(std::io::copy(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut out).unwrap()),
-        "zst" => zstd::stream::copy_decode(bytes.as_slice(), &mut out).unwrap(),
+        "gzip" => drop(std::io::copy(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut out).unwrap()),
+        "zstd" => zstd::stream::copy_decode(bytes.as_slice(), &mut out).unwrap(),
         _ => out = bytes,
     }
     out
@@ -82,8 +82,8 @@ fn formats_and_compressions_hold_the_rows() {
     let values = [(Some("a,\"b\""), 1), (None, -2)];
     for (format, compression, extension) in [
         ("json", "none", ".json"),
-        ("json", "gz", ".json.gz"),
-        ("csv", "zst", ".csv.zst"),
+        ("json", "gzip", ".json.gz"),
+        ("csv", "zstd", ".csv.zst"),
         ("csv", "none", ".csv"),
         ("parquet", "snappy", ".parquet"),
         ("parquet", "zstd", ".parquet"),
@@ -126,10 +126,10 @@ fn what_files_cannot_hold_is_refused() {
     );
     assert!(refuse(&options(dir.path(), &[]), &ours).to_string().contains("needs the option format"));
     assert!(refuse(&Options::default(), &ours).to_string().contains("needs the option path"));
-    let parquet_gz = options(dir.path(), &[("format", "parquet"), ("compression", "gz")]);
+    let parquet_gz = options(dir.path(), &[("format", "parquet"), ("compression", "gzip")]);
     assert_eq!(refuse(&parquet_gz, &ours).help_text(), Some("it has snappy, zstd, none"));
     let s3 = options(Path::new("s3://bucket/out"), &[("format", "json")]);
-    assert!(refuse(&s3, &ours).to_string().contains("not supported yet: a file sink on s3://"));
+    assert!(refuse(&s3, &ours).to_string().contains("not supported yet: files in s3://"));
     let twice = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true); 2]));
     assert!(
         refuse(&json(dir.path()), &SinkContext { schema: twice, ..ours.clone() })
@@ -146,7 +146,7 @@ fn what_files_cannot_hold_is_refused() {
 fn a_full_disk_is_named() {
     // Every write to this device fails as on a full disk.
     let full = Path::new("/dev/full");
-    for (format, compression) in [("json", "none"), ("csv", "gz"), ("json", "zst"), ("parquet", "snappy")] {
+    for (format, compression) in [("json", "none"), ("csv", "gzip"), ("json", "zstd"), ("parquet", "snappy")] {
         let format = FileFormat::parse(format, Some(compression)).unwrap();
         let written = writer::PartWriter::create(full.to_path_buf(), format, &schema()).and_then(|mut part| {
             part.write(&numbers(0..50_000).rows)?;

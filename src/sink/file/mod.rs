@@ -24,7 +24,7 @@ pub use self::partition::folder_value;
 use self::parts::{Parts, make_folder, stray_parts};
 use self::writer::FileFormat;
 use super::{BatchId, BatchSummary, Begin, Sink, SinkCommit, SinkContext};
-use crate::checkpoint::{FailStore, LocalStore, Store};
+use crate::checkpoint::{FailStore, LocalStore, Store, local_directory};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::options::{OptionKind, OptionSpec, Options};
@@ -45,8 +45,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "compression",
-        kind: OptionKind::OneOf(&["none", "gz", "zst", "snappy", "zstd"]),
-        help: "json and csv: none (default), gz, zst; parquet: snappy (default), zstd, none",
+        kind: OptionKind::OneOf(&["none", "gzip", "zstd", "snappy"]),
+        help: "json and csv: none (default), gzip, zstd; parquet: snappy (default), zstd, none",
     },
 ];
 
@@ -80,19 +80,33 @@ enum State {
 /// InvalidInput: a wrong or missing option. Unsupported: a mode or a column that files can't take. Conflict: the folder
 /// belongs to another query. Corrupt: its manifest is damaged.
 pub fn open(options: &Options, context: &SinkContext) -> Result<FileSink> {
-    options.check("connector 'file'", OPTIONS)?;
-    let required = |name: &str, example: &str| {
-        let missing = || Error::invalid(format!("connector 'file' needs the option {name}")).help(example.to_string());
-        options.text(name).filter(|text| !text.is_empty()).ok_or_else(missing)
-    };
-    let path = required("path", "path = 'out'")?;
-    let root = local_folder(path)?;
+    check(options)?;
+    let path = options.text("path").unwrap_or_default();
+    let root = local_directory(path, "files")?;
     let store = Arc::new(LocalStore::new(root.clone()));
     let failing = FailStore::manifest(store.clone(), context.failpoints.clone());
     let sink = open_in(options, context, path, root, Arc::new(failing))?;
     // Only now: until the manifest is ours, a temporary file in it may be being written.
     store.sweep(manifest::FOLDER)?;
     Ok(sink)
+}
+
+/// Checks a WITH list without looking at the place.
+///
+/// # Errors
+/// InvalidInput: a wrong or missing option.
+pub fn check(options: &Options) -> Result<()> {
+    options.check("connector 'file'", OPTIONS)?;
+    if options.text("path").is_none_or(str::is_empty) {
+        return Err(Error::invalid("connector 'file' needs the option path").help("path = 'out'"));
+    }
+    file_format(options).map(drop)
+}
+
+fn file_format(options: &Options) -> Result<FileFormat> {
+    let missing =
+        || Error::invalid("connector 'file' needs the option format").help("format = 'json', 'csv' or 'parquet'");
+    FileFormat::parse(options.text("format").ok_or_else(missing)?, options.text("compression"))
 }
 
 /// [`open`] with the manifest in a store of the caller's.
@@ -104,9 +118,7 @@ fn open_in(
     store: Arc<dyn Store>,
 ) -> Result<FileSink> {
     refuse_mode(context)?;
-    let missing =
-        || Error::invalid("connector 'file' needs the option format").help("format = 'json', 'csv' or 'parquet'");
-    let format = FileFormat::parse(options.text("format").ok_or_else(missing)?, options.text("compression"))?;
+    let format = file_format(options)?;
     refuse_same_names(context)?;
     let partitioner = Partitioner::new(&context.schema, &options.names("partition_by"))?;
     format.check(partitioner.schema())?;
@@ -159,15 +171,6 @@ fn refuse_same_names(context: &SinkContext) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The folder of a plain path or a `file:` URL.
-fn local_folder(path: &str) -> Result<PathBuf> {
-    let local = path.strip_prefix("file://").or_else(|| path.strip_prefix("file:")).unwrap_or(path);
-    match path.split_once("://") {
-        Some((scheme, _)) if scheme != "file" => Err(Error::not_yet(format!("a file sink on {scheme}://"))),
-        _ => Ok(PathBuf::from(local)),
-    }
 }
 
 impl Sink for FileSink {

@@ -51,9 +51,9 @@ impl FileFormat {
         };
         match compression.as_deref() {
             None | Some("none") => Ok(FileFormat::Text(text, TextCompression::None)),
-            Some("gz") => Ok(FileFormat::Text(text, TextCompression::Gz)),
-            Some("zst") => Ok(FileFormat::Text(text, TextCompression::Zst)),
-            Some(other) => Err(no_compression(text.name(), other, "none, gz, zst")),
+            Some("gzip") => Ok(FileFormat::Text(text, TextCompression::Gz)),
+            Some("zstd") => Ok(FileFormat::Text(text, TextCompression::Zst)),
+            Some(other) => Err(no_compression(text.name(), other, "none, gzip, zstd")),
         }
     }
 

@@ -84,7 +84,7 @@ impl FileOptions {
         if let Some(entry) = options.get("dead_letter") {
             return Err(Error::not_yet("option dead_letter")
                 .at(Some(entry.span))
-                .help("use on_error = 'skip' and SELECT * FROM bad_records('query')"));
+                .help("on_error = 'skip' counts bad records in badRows of SHOW PROGRESS"));
         }
         only_for(options, format, Format::Csv, &["header", "delimiter", "null_value"])?;
         let defaults = CsvOptions::default();
@@ -94,7 +94,9 @@ impl FileOptions {
             rate: rate(options)?,
             latest_first: options.bool("latest_first")?.unwrap_or(false),
             max_file_age: options
-                .parse("max_file_age", "an interval such as '7 days'", parse_interval)?
+                .parse("max_file_age", "an interval longer than nothing, such as '7 days'", |text| {
+                    parse_interval(text).filter(|micros| *micros > 0)
+                })?
                 .map(|micros| micros.saturating_mul(1_000)),
             on_error: on_error(options),
             csv: CsvOptions {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::glob::{Part, braces, covers, is_glob, matches, parts, split_root};
+use crate::checkpoint::local_directory;
 use crate::error::{Error, Result};
 
 /// The folder in which a file sink of ours keeps its manifest.
@@ -65,7 +66,7 @@ impl Place {
     /// # Errors
     /// InvalidInput: nothing is there, or the glob or URL is malformed. Unsupported: the scheme of another store.
     pub fn parse(written: &str, manifest: Option<Manifest>) -> Result<Self> {
-        let path = local_path(written)?;
+        let path = local_directory(written, "files")?.to_string_lossy().into_owned();
         let place = |root: PathBuf, kind| Place { shown: written.to_string(), root, kind, manifest };
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => return Ok(place(PathBuf::from(&path), Kind::Directory)),
@@ -304,49 +305,6 @@ pub fn is_hidden(name: &str) -> bool {
     name.starts_with('.') || (name.starts_with('_') && !name.contains('='))
 }
 
-/// The path in the local file system that was meant.
-fn local_path(written: &str) -> Result<String> {
-    if written.is_empty() {
-        return Err(Error::invalid("option path is empty"));
-    }
-    let scheme = written.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| {
-        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-    });
-    match scheme.map(str::to_ascii_lowercase).as_deref() {
-        Some("file") => {
-            let rest = &written[5..];
-            let path = rest.strip_prefix("//localhost/").map(|path| format!("/{path}"));
-            let path = path.or_else(|| rest.strip_prefix("//").map(str::to_string)).unwrap_or(rest.to_string());
-            if !path.starts_with('/') {
-                return Err(Error::invalid(format!(
-                    "path {written}: a file URL holds an absolute path, as file:///data/in"
-                )));
-            }
-            percent_decode(&path)
-                .ok_or_else(|| Error::invalid(format!("path {written}: a % in a URL begins two hexadecimal digits")))
-        }
-        Some(scheme) if written[scheme.len()..].starts_with("://") => {
-            Err(Error::not_yet(format!("reading from {scheme}://")).help("copy the files to a local directory"))
-        }
-        _ => Ok(written.to_string()),
-    }
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &tail[2..];
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,8 +374,11 @@ mod tests {
         let error = |path: &str| Place::parse(path, None).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!(error("does-not-exist"), "path does-not-exist: there is no such file or directory");
         assert_eq!(error("does-not-exist/*.json"), "path does-not-exist/*.json: there is no directory does-not-exist");
-        assert_eq!(error("s3://bucket/x"), "not supported yet: reading from s3://");
-        assert_eq!(error("https://example.test/x.json"), "not supported yet: reading from https://");
+        assert_eq!(error("s3://bucket/x"), "not supported yet: files in s3://: s3://bucket/x");
+        assert_eq!(
+            error("https://example.test/x.json"),
+            "not supported yet: files in https://: https://example.test/x.json"
+        );
         assert!(error("file:relative").contains("absolute"));
         assert!(error("file:///a%2").contains("hexadecimal"));
         assert!(error("src[").contains("src["));

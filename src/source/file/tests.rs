@@ -410,7 +410,7 @@ fn names_with_special_characters_are_read() {
 #[test]
 fn what_is_wrong_with_a_declaration_is_said_when_it_is_opened() {
     assert!(json_ab().with("path", "does-not-exist").open_error().contains("does-not-exist"));
-    assert_eq!(json_ab().with("path", "s3://b/p").open_error(), "not supported yet: reading from s3://");
+    assert_eq!(json_ab().with("path", "s3://b/p").open_error(), "not supported yet: files in s3://: s3://b/p");
     assert_eq!(json_ab().with("dead_letter", "sink").open_error(), "not supported yet: option dead_letter");
     assert!(json_ab().with("format", "xml").open_error().contains("one of json, csv, parquet, text"));
     assert_eq!(json_ab().with("header", "true").open_error(), "option header is for format csv, not json");
