@@ -209,6 +209,15 @@ impl Catalog {
             _ => shared.map(String::as_str).collect(),
         };
         let error = Error::invalid(format!("there is no {what} \"{name}\""));
+        let other = [
+            ("stream", names.streams.contains_key(name)),
+            ("view", names.views.contains_key(name)),
+            ("table", names.tables.contains_key(name)),
+            ("sink", names.sinks.contains_key(name)),
+        ];
+        if let Some((other, _)) = other.into_iter().find(|(other, there)| *there && *other != what) {
+            return error.help(format!("\"{name}\" is a {other}"));
+        }
         match closest(name, known.iter().copied()) {
             Some(name) => error.help(format!("did you mean \"{name}\"?")),
             None => error,
