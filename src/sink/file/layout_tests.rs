@@ -70,8 +70,8 @@ fn decompressed(file: &FileEntry, dir: &Path) -> Vec<u8> {
     assert_eq!((file.size, file.crc32c), (bytes.len() as u64, crc32c::crc32c(&bytes)));
     let mut out = Vec::new();
     match file.path.rsplit('.').next().unwrap() {
-        "gzip" => drop(std::io::copy(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut out).unwrap()),
-        "zstd" => zstd::stream::copy_decode(bytes.as_slice(), &mut out).unwrap(),
+        "gz" => drop(std::io::copy(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut out).unwrap()),
+        "zst" => zstd::stream::copy_decode(bytes.as_slice(), &mut out).unwrap(),
         _ => out = bytes,
     }
     out
