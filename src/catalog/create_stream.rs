@@ -13,7 +13,7 @@ use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
 use super::{SessionClock, StreamColumn, StreamDef, pin};
 use crate::error::{Error, Result, closest};
-use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast};
+use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, approximate, ast};
 
 /// A checked CREATE STREAM.
 pub struct Created {
@@ -198,7 +198,9 @@ fn computed(column: &ColumnDef, expr: &ast::Expr, visible: &[Field], state: &Ses
             .help("leave NOT NULL out"));
     }
     let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(Error::from(e)))?;
-    let expr = ExprWithAlias { expr: expr.clone(), alias: None };
+    let mut expr = expr.clone();
+    approximate(&mut expr);
+    let expr = ExprWithAlias { expr, alias: None };
     let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(Error::from(e)))?;
     if let Some(what) = needs_more_than_a_row(&expr) {
         let message = format!("column {} can't be computed from {what}: it sees one row", column.name.value);

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::error::{Error, Span};
+use crate::error::{Error, Location, Span};
 
 /// A longer line of SQL is shown in part.
 const WIDEST: usize = 100;
@@ -27,14 +27,14 @@ const TAB: usize = 4;
 const GUTTER: usize = 5;
 
 /// The error as lines of text, each ended by a newline. `source` is the input in which the error's place is counted;
-/// `file` its name, where it has one.
-pub fn render_error(error: &Error, source: &str, file: Option<&str>) -> String {
+/// `file` its name, where it has one; `statement` is where the statement begins, for an error that knows no better place.
+pub fn render_error(error: &Error, source: &str, file: Option<&str>, statement: Option<Location>) -> String {
     let mut out = format!("error[{}]", error.code());
     let place = error.span();
-    match (file, place) {
-        (Some(file), Some(at)) => _ = write!(out, " {file}:{}:{}:", at.start.line, at.start.column),
+    match (file, place.map(|span| span.start).or(statement)) {
+        (Some(file), Some(at)) => _ = write!(out, " {file}:{}:{}:", at.line, at.column),
         (Some(file), None) => _ = write!(out, " {file}:"),
-        (None, Some(at)) => _ = write!(out, " {}:{}:", at.start.line, at.start.column),
+        (None, Some(at)) => _ = write!(out, " {}:{}:", at.line, at.column),
         (None, None) => out.push(':'),
     }
     _ = writeln!(out, " {}", lines(&error.to_string(), 2));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn shown(source: &str, span: Span) -> String {
-        render_error(&Error::invalid_at(span, "wrong").help("do right"), source, Some("a.sql"))
+        render_error(&Error::invalid_at(span, "wrong").help("do right"), source, Some("a.sql"), None)
     }
 
     #[test]
@@ -157,17 +157,23 @@ mod tests {
             "error[E0100] a.sql:2:8: wrong\n    2 | SELECT custmer FROM orders;\n      |        ^^^^^^^ do right\n"
         );
         let error = Error::unsupported("no").at(Some(span(1, 1, 7)));
-        assert_eq!(render_error(&error, source, None), "error[E0200] 1:1: no\n    1 | SELECT 1;\n      | ^^^^^^\n");
+        assert_eq!(
+            render_error(&error, source, None, None),
+            "error[E0200] 1:1: no\n    1 | SELECT 1;\n      | ^^^^^^\n"
+        );
     }
 
     #[test]
     fn without_a_place() {
         let error = Error::invalid("wrong\nin two lines").help("do right");
-        assert_eq!(render_error(&error, "SELECT 1", None), "error[E0100]: wrong\n  in two lines\n  help: do right\n");
-        assert_eq!(render_error(&Error::conflict("taken"), "", Some("x")), "error[E0500] x: taken\n");
+        assert_eq!(
+            render_error(&error, "SELECT 1", None, None),
+            "error[E0100]: wrong\n  in two lines\n  help: do right\n"
+        );
+        assert_eq!(render_error(&Error::conflict("taken"), "", Some("x"), None), "error[E0500] x: taken\n");
         // A place that is not in the source shows no line.
         assert_eq!(
-            render_error(&Error::invalid_at(span(9, 1, 2), "wrong"), "SELECT 1", None),
+            render_error(&Error::invalid_at(span(9, 1, 2), "wrong"), "SELECT 1", None, None),
             "error[E0100] 9:1: wrong\n"
         );
     }
@@ -211,7 +217,7 @@ mod tests {
     #[test]
     fn nothing_moves_the_cursor() {
         let error = Error::invalid_at(span(1, 1, 3), "a\u{1b}[2Jb\r").help("\u{7}c\u{202e}d");
-        let text = render_error(&error, "x\u{1b}[31m\u{0}y", None);
+        let text = render_error(&error, "x\u{1b}[31m\u{0}y", None, None);
         assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
         assert!(text.contains("a\u{fffd}[2Jb"));
     }

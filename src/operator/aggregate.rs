@@ -92,6 +92,8 @@ impl AggregateSpec {
         if !self.keys.is_empty() && function.groups_accumulator_supported() {
             return function.create_groups_accumulator().map_err(Error::from);
         }
+        // The adapter makes its accumulators when groups come: one that can't be made is to be heard of before.
+        function.create_accumulator()?;
         let function = function.clone();
         Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
     }

@@ -30,6 +30,7 @@ mod watermark;
 mod windows;
 
 mod depth;
+mod literals;
 mod sql;
 mod walk;
 
@@ -44,6 +45,7 @@ mod write_definition;
 mod tests;
 
 pub use canonical::canonical_query;
+pub use literals::approximate;
 pub use parse::parse_one;
 pub use scanner::{Pending, Scanner, Stop, pending};
 pub use splitter::{Splitter, StatementText, parse_statements};

@@ -6,6 +6,7 @@ pub mod event_time;
 pub mod expand;
 mod floats;
 pub mod leaf;
+mod overflow;
 pub mod watermark;
 pub mod window_functions;
 mod windows;
@@ -19,14 +20,14 @@ use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as DfStatement;
 use sqlparser::ast;
 
 use crate::catalog::{StreamDef, StreamTable};
 use crate::error::{Error, Result};
-use crate::parser::QueryText;
+use crate::parser::{QueryText, approximate};
 use watermark::{WatermarkNode, WatermarkSpec, delay_micros};
 
 /// Gives a session the functions that windows and watermarks are rewritten to.
@@ -35,6 +36,7 @@ pub fn register(ctx: &SessionContext) {
     for function in [&START, &STARTS, &END, &WATERMARK] {
         ctx.register_udf((***function).clone());
     }
+    ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
 }
 
 /// Plans a query over streams and tables. A stream stands in it as a scan of its source ([`stream_of`]), with its
@@ -50,6 +52,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
         return Err(Error::not_yet("DISTINCT ON … WITHIN WATERMARK"));
     }
     windows::rewrite(&mut ast)?;
+    approximate(&mut ast);
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;
     let plan = watermark::unmark(plan)?;
@@ -58,7 +61,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     window_functions::check_units(&plan)?;
-    Ok(floats::unify(plan)?)
+    Ok(floats::unify(overflow::check(plan)?)?)
 }
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
@@ -29,8 +30,13 @@ const UNKNOWN_RELATION: &str = "there is no stream, table or view \"";
 pub(super) fn open(settings: &QuerySettings) -> Result<SessionContext> {
     let mut config = SessionConfig::new().with_information_schema(true).with_target_partitions(settings.partitions);
     config.options_mut().sql_parser.collect_spans = true;
+    // As in Spark, psql and DuckDB: 0.1 is exactly that, and digits are not lost on the way into a DECIMAL.
+    config.options_mut().sql_parser.parse_float_as_decimal = true;
+    // A static table is what its folder holds now: a cached list would hide new files.
+    let runtime = RuntimeEnvBuilder::new().with_object_list_cache_limit(0).build_arc()?;
     let state = SessionStateBuilder::new()
         .with_config(config)
+        .with_runtime_env(runtime)
         .with_default_features()
         .with_type_planner(Arc::new(SqlTypes))
         .build();

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
 use crate::error::{Error, Result, closest};
-use crate::parser::{ParsedStatement, QueryText, ast};
+use crate::parser::{ParsedStatement, QueryText, approximate, ast};
 
 /// Where the rows go.
 struct Into<'a> {
@@ -209,7 +209,9 @@ fn values_plan(
             return Err(Error::invalid(message).help(format!("columns: {names}")));
         }
         let value = |expr: &ast::Expr| {
-            let expr = ExprWithAlias { expr: expr.clone(), alias: None };
+            let mut expr = expr.clone();
+            approximate(&mut expr);
+            let expr = ExprWithAlias { expr, alias: None };
             state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)
         };
         rows.push(row.content.iter().map(value).collect::<Result<Vec<_>>>()?);

@@ -21,7 +21,7 @@ use super::insert::count;
 use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
-use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast};
+use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, approximate, ast};
 
 impl Session {
     /// A statement that sqlparser read and that needs nothing of ours.
@@ -41,7 +41,10 @@ impl Session {
         self.run_datafusion(parsed, statement)
     }
 
-    fn run_datafusion(&self, parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
+    fn run_datafusion(&self, mut parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
+        if let DfStatement::Statement(parsed) = &mut parsed {
+            approximate(parsed.as_mut());
+        }
         let state = self.state();
         let query = select_of(&parsed).cloned();
         let copied = matches!(parsed, DfStatement::CopyTo(_));
@@ -63,6 +66,12 @@ impl Session {
                 self.drop_object(ObjectKind::View, drop.if_exists, &own_name(&drop.name, statement)?)
             }
             LogicalPlan::Ddl(DdlStatement::CreateView(_)) => Err(Error::internal("a view past the parser")),
+            LogicalPlan::Ddl(DdlStatement::CreateIndex(_)) => {
+                Err(Error::not_yet("CREATE INDEX").at(Some(statement.span)))
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
+                Err(Error::not_yet("functions made in SQL").at(Some(statement.span)))
+            }
             LogicalPlan::Ddl(ddl) => self.execute_plan(LogicalPlan::Ddl(ddl), statement),
             LogicalPlan::Statement(DfPlan::TransactionStart(_) | DfPlan::TransactionEnd(_)) => {
                 Err(Error::not_yet("transactions").at(Some(statement.span)))

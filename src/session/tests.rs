@@ -128,7 +128,7 @@ fn an_insert_that_is_wrong_adds_nothing() {
 fn computed_columns_are_typed_and_computed() {
     let shell = shell();
     let create = "CREATE STREAM s (ms BIGINT, at AS (to_timestamp_millis(ms)), twice INT AS (ms * 2), \
-                  half AS (twice / 4.0), WATERMARK FOR at AS at - INTERVAL '1 second')";
+                  half AS (twice / CAST(4 AS DOUBLE)), WATERMARK FOR at AS at - INTERVAL '1 second')";
     assert_eq!(shell.run(create), "CREATE STREAM");
     let expected = "\
 +-------------+--------------+-------------+---------------------+
@@ -207,7 +207,7 @@ fn a_generator_has_its_own_columns() {
     let shell = shell();
     let with = "WITH (connector = 'rate-micro-batch', rows_per_batch = 2)";
     assert_eq!(shell.run(&format!("CREATE STREAM r {with}")), "CREATE STREAM");
-    let picked = format!("CREATE STREAM v (value BIGINT, half AS (value / 2.0)) {with}");
+    let picked = format!("CREATE STREAM v (value BIGINT, half AS (value / CAST(2 AS DOUBLE))) {with}");
     assert_eq!(shell.run(&picked), "CREATE STREAM");
     let described = shell.run("DESCRIBE v");
     assert!(described.contains("| value       | BIGINT    | NO          | field    |"), "{described}");

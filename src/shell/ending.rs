@@ -6,7 +6,7 @@
 //!
 //! A second signal stops at once. In a terminal a first Ctrl-C only cancels the statement.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub(super) struct Ending {
     /// Held while a statement runs and prints.
     foreground: Mutex<()>,
     begun: AtomicBool,
+    /// How many statements have begun.
+    statements: AtomicU64,
 }
 
 impl Ending {
@@ -70,7 +72,8 @@ impl Ending {
     ) -> Result<Arc<Self>> {
         let modes = turns.as_ref().and_then(|_| Modes::now());
         let (foreground, begun) = (Mutex::new(()), AtomicBool::new(false));
-        let ending = Arc::new(Ending { session, output, turns, modes, quiet, foreground, begun });
+        let ending =
+            Arc::new(Ending { session, output, turns, modes, quiet, foreground, begun, statements: AtomicU64::new(0) });
         let io = |error: std::io::Error| Error::io("can't receive signals", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
         let causes = {
@@ -86,6 +89,7 @@ impl Ending {
     /// A statement begins; it has ended when the guard is dropped. Never returns once the run is being ended.
     pub(super) fn foreground(&self) -> MutexGuard<'_, ()> {
         self.check();
+        self.statements.fetch_add(1, Ordering::SeqCst);
         let guard = self.foreground.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.has_begun() {
             return guard;
@@ -119,9 +123,13 @@ impl Ending {
     async fn run(self: Arc<Self>, mut causes: Causes) {
         let mut first = causes.next(&self.output).await;
         while first == code::INTERRUPT && self.turns.is_some() {
+            let statement = self.statements.load(Ordering::SeqCst);
             self.session.cancel_token().cancel();
             match tokio::time::timeout(TWICE, causes.next(&self.output)).await {
-                Ok(code::INTERRUPT) => return self.end_at_once(code::INTERRUPT).await,
+                // For another statement it is a first one again.
+                Ok(code::INTERRUPT) if self.statements.load(Ordering::SeqCst) == statement => {
+                    return self.end_at_once(code::INTERRUPT).await;
+                }
                 Ok(other) => first = other,
                 Err(_) => first = causes.next(&self.output).await,
             }

@@ -47,7 +47,7 @@ pub fn run(invocation: Invocation) -> u8 {
     let mut shell = match open(&invocation, interactive) {
         Ok(shell) => shell,
         Err(error) => {
-            say(&render_error(&error, "", None));
+            say(&render_error(&error, "", None, None));
             return code::ERROR;
         }
     };
@@ -56,7 +56,7 @@ pub fn run(invocation: Invocation) -> u8 {
         flow = match stdin::claim(stdin::SCRIPT).and_then(|()| repl::run(&mut shell)) {
             Ok(code) => Flow::Leave(code),
             Err(error) => {
-                shell.report(&error, "", None);
+                shell.report(&error, "", None, None);
                 Flow::Stop
             }
         };
@@ -119,7 +119,7 @@ fn run_input(shell: &mut Shell, input: Result<Input>) -> Flow {
     match input {
         Ok(input) => shell.run_input(input),
         Err(error) => {
-            shell.report(&error, "", None);
+            shell.report(&error, "", None, None);
             Flow::Leave(Some(code::USAGE))
         }
     }

@@ -64,7 +64,7 @@ impl Shell {
                 Ok(None) => break,
                 // What follows can't be read either, or is not what was meant.
                 Err(error) => {
-                    self.report(&error, "", None);
+                    self.report(&error, "", None, None);
                     return Flow::Stop;
                 }
             };
@@ -100,7 +100,7 @@ impl Shell {
         let flushed = std::io::Write::flush(&mut *self.output.lock());
         self.ending.check();
         if let Err(error) = flushed {
-            self.report(&Error::io("can't write the result", &error), "", None);
+            self.report(&Error::io("can't write the result", &error), "", None, None);
         }
         match leave {
             Some(code) => code,
@@ -111,12 +111,15 @@ impl Shell {
     }
 
     /// Says what went wrong.
-    pub(super) fn report(&mut self, error: &Error, source: &str, name: Option<&str>) {
+    pub(super) fn report(&mut self, error: &Error, source: &str, name: Option<&str>, statement: Option<Location>) {
         self.failed = true;
-        say(&render_error(error, source, name));
+        say(&render_error(error, source, name, statement));
     }
 
     fn run_item(&mut self, item: Item, buffer: &Buffer, origin: Origin<'_>) -> Flow {
+        let (Item::Statement { at, .. } | Item::Command { at, .. }) = &item;
+        // A script's reader wants to know which statement it was; at the prompt it is the last one.
+        let place = origin.name.map(|_| *at);
         let outcome = match item {
             Item::Statement { text, at } => self.run_statement(&text, at).map(|()| Flow::Next),
             Item::Command { line, at } => {
@@ -134,7 +137,7 @@ impl Shell {
                 Flow::Next
             }
             Err(error) => {
-                self.report(&error, &buffer.source(), origin.name);
+                self.report(&error, &buffer.source(), origin.name, place);
                 if self.keep_going { Flow::Next } else { Flow::Stop }
             }
         }

@@ -14,7 +14,7 @@ mod partition;
 mod parts;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::manifest::Manifest;
@@ -91,6 +91,16 @@ pub fn open(options: &Options, context: &SinkContext) -> Result<FileSink> {
     Ok(sink)
 }
 
+/// Something in a folder that a reader would take for data.
+fn visible_entry(root: &Path) -> Result<Option<String>> {
+    let listing = |e: std::io::Error| Error::io(format!("listing {}", root.display()), &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(listing)? {
+        names.push(entry.map_err(listing)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names.into_iter().filter(|name| !name.starts_with(['.', '_'])).min())
+}
+
 /// Checks a WITH list without looking at the place.
 ///
 /// # Errors
@@ -133,6 +143,14 @@ fn open_in(
             "{} looks like a part file of a sink whose manifest ({path}/{}) is missing: move it away, or write to another path",
             stray.display(),
             manifest::FOLDER
+        )));
+    }
+    if committed_files(store.as_ref())?.is_none()
+        && let Some(other) = visible_entry(&root)?
+    {
+        return Err(Error::conflict(format!(
+            "{path} holds {other}, and no manifest of a file sink: readers would see only what the sink writes from then on; \
+             give the sink a folder of its own"
         )));
     }
     let (manifest, files) = Manifest::open(store, context)?;

@@ -279,9 +279,9 @@ fn a_checkpoint_older_than_the_output_is_noticed() {
 #[test]
 fn foreign_files_stay() {
     let dir = TempDir::new().unwrap();
+    let mut sink = open(&json(dir.path()), &context("a", "run")).unwrap();
     fs::write(dir.path().join("part-00000-c000.json"), "{}").unwrap();
     fs::write(dir.path().join("notes.txt"), "").unwrap();
-    let mut sink = open(&json(dir.path()), &context("a", "run")).unwrap();
     run(&mut sink, 0, vec![numbers([1])]).unwrap();
     open(&json(dir.path()), &context("a", "run")).unwrap();
     assert_eq!(on_disk(dir.path()).len(), 3);
@@ -291,6 +291,16 @@ fn foreign_files_stay() {
     let error = open(&json(dir.path()), &context("a", "run")).err().unwrap().to_string();
     assert!(error.contains("part-00000-000-") && error.contains("manifest"), "{error}");
     assert_eq!(on_disk(dir.path()).len(), 3);
+}
+
+#[test]
+fn a_folder_that_holds_other_files_is_not_taken_over() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("b.json"), "{}").unwrap();
+    fs::write(dir.path().join("a.json"), "{}").unwrap();
+    let error = open(&json(dir.path()), &context("a", "run")).err().unwrap().to_string();
+    assert!(error.contains("holds a.json"), "{error}");
+    assert!(!dir.path().join("_levada").exists());
 }
 
 #[test]

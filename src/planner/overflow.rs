@@ -1,0 +1,290 @@
+//! Integers that overflow are errors: `+`, `-`, `*` and `sum` in DataFusion wrap around.
+//!
+//! Once types are final, arithmetic on integers becomes functions of ours, under the names it had; `sum` is registered over
+//! DataFusion's, and is DataFusion's in everything but the adding.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum};
+use arrow::compute::kernels::numeric;
+use arrow::compute::sum_checked;
+use arrow::datatypes::{ArrowNativeTypeOp, DataType, Field, FieldRef, Int64Type, UInt64Type};
+use arrow::error::ArrowError;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_err};
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, merge_schema};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, ColumnarValue, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
+    Operator, ReturnFieldArgs, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, SetMonotonicity, Signature,
+    Volatility,
+};
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
+
+/// Puts checked functions in place of integer arithmetic.
+pub fn check(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let checked = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.map_expressions(|expr| expr.transform_up(|expr| Ok(checked(expr, &schema))))
+    });
+    Ok(checked?.data)
+}
+
+fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::BinaryExpr(binary) = &expr else { return Transformed::no(expr) };
+    let function = match binary.op {
+        Operator::Plus => &PLUS,
+        Operator::Minus => &MINUS,
+        Operator::Multiply => &TIMES,
+        _ => return Transformed::no(expr),
+    };
+    let types = (binary.left.get_type(schema), binary.right.get_type(schema));
+    match types {
+        (Ok(left), Ok(right)) if left == right && left.is_integer() => {
+            let args = vec![binary.left.as_ref().clone(), binary.right.as_ref().clone()];
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf((*function).clone(), args)))
+        }
+        _ => Transformed::no(expr),
+    }
+}
+
+type Kernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<ArrayRef, ArrowError>;
+
+static PLUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| arithmetic("levada_plus", "+"));
+static MINUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| arithmetic("levada_minus", "-"));
+static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| arithmetic("levada_times", "*"));
+
+fn arithmetic(name: &'static str, symbol: &'static str) -> Arc<ScalarUDF> {
+    let signature = Signature::any(2, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Arithmetic { name, symbol, signature }))
+}
+
+/// One operation on two integers of the same type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Arithmetic {
+    name: &'static str,
+    symbol: &'static str,
+    signature: Signature,
+}
+
+impl Arithmetic {
+    fn kernel(&self) -> Kernel {
+        match self.symbol {
+            "+" => numeric::add,
+            "-" => numeric::sub,
+            _ => numeric::mul,
+        }
+    }
+
+    fn written(&self, args: &[Expr], one: impl Fn(&Expr) -> String) -> String {
+        args.iter().map(one).collect::<Vec<_>>().join(&format!(" {} ", self.symbol))
+    }
+}
+
+impl ScalarUDFImpl for Arithmetic {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        Ok(args[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Field::new(self.name, args.arg_fields[0].data_type().clone(), nullable).into())
+    }
+
+    // The names that the operator gives, so that nothing else changes its name.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.written(args, |expr| expr.schema_name().to_string()))
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.written(args, ToString::to_string))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let datum = |value: &ColumnarValue| -> Result<Box<dyn Datum>> {
+            Ok(match value {
+                ColumnarValue::Array(array) => Box::new(array.clone()),
+                ColumnarValue::Scalar(scalar) => Box::new(scalar.to_scalar()?),
+            })
+        };
+        let (left, right) = (datum(&args.args[0])?, datum(&args.args[1])?);
+        let result = self.kernel()(left.as_ref(), right.as_ref())?;
+        let scalars = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        if scalars {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+/// `sum` that fails where DataFusion's wraps.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub struct CheckedSum(Sum);
+
+impl AggregateUDFImpl for CheckedSum {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        self.0.return_type(args)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.0.state_fields(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        match args.return_field.data_type() {
+            DataType::Int64 if !args.is_distinct => Ok(Box::new(OneSum::<Int64Type>::default())),
+            DataType::UInt64 if !args.is_distinct => Ok(Box::new(OneSum::<UInt64Type>::default())),
+            _ => self.0.accumulator(args),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.0.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        match args.return_field.data_type() {
+            DataType::Int64 => Ok(group_sums::<Int64Type>()),
+            DataType::UInt64 => Ok(group_sums::<UInt64Type>()),
+            _ => self.0.create_groups_accumulator(args),
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        self.0.create_sliding_accumulator(args)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.0.reverse_expr()
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.0.order_sensitivity()
+    }
+
+    fn documentation(&self) -> Option<&datafusion::logical_expr::Documentation> {
+        self.0.documentation()
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.0.set_monotonicity(data_type)
+    }
+}
+
+/// The sum of one group.
+#[derive(Debug)]
+struct OneSum<T: ArrowPrimitiveType> {
+    sum: Option<T::Native>,
+}
+
+impl<T: ArrowPrimitiveType> Default for OneSum<T> {
+    fn default() -> Self {
+        OneSum { sum: None }
+    }
+}
+
+impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumulator for OneSum<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if let Some(more) = sum_checked(values[0].as_primitive::<T>())? {
+            let sum = self.sum.unwrap_or_default();
+            self.sum = Some(sum.add_checked(more)?);
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        ScalarValue::new_primitive::<T>(self.sum, &T::DATA_TYPE)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// The sums of many groups: DataFusion's, with a flag that is set where one wrapped.
+struct GroupSums {
+    sums: Box<dyn GroupsAccumulator>,
+    overflowed: Arc<AtomicBool>,
+}
+
+fn group_sums<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + Send>() -> Box<dyn GroupsAccumulator> {
+    let overflowed = Arc::new(AtomicBool::new(false));
+    let flag = overflowed.clone();
+    let add = move |sum: &mut T::Native, value: T::Native| match sum.add_checked(value) {
+        Ok(added) => *sum = added,
+        Err(_) => flag.store(true, Ordering::Relaxed),
+    };
+    let sums = Box::new(PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, add));
+    Box::new(GroupSums { sums, overflowed })
+}
+
+impl GroupSums {
+    fn checked(&self, done: Result<()>) -> Result<()> {
+        done?;
+        if self.overflowed.load(Ordering::Relaxed) {
+            return exec_err!("the sum of a group overflows: cast its argument to DECIMAL");
+        }
+        Ok(())
+    }
+}
+
+impl GroupsAccumulator for GroupSums {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        let done = self.sums.update_batch(values, groups, filter, total);
+        self.checked(done)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        self.sums.evaluate(emit_to)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        self.sums.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        let done = self.sums.merge_batch(states, groups, total);
+        self.checked(done)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        self.sums.convert_to_state(values, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.sums.size()
+    }
+}
