@@ -91,6 +91,7 @@ pub fn canonical(data_type: &DataType) -> Result<DataType> {
             DataType::Decimal128(*precision, *scale)
         }
         DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Nanosecond),
         DataType::List(field) | DataType::LargeList(field) => {
             DataType::List(Arc::new(Field::new_list_field(canonical(field.data_type())?, true)))
         }
@@ -261,6 +262,7 @@ mod tests {
             DataType::Decimal128(10, 2),
             DataType::Decimal256(60, 3),
             DataType::Date32,
+            DataType::Time64(TimeUnit::Microsecond),
             DataType::new_list(DataType::Utf8, false),
             DataType::Struct(
                 vec![Field::new("a", DataType::Int32, false), Field::new("B", DataType::Utf8, true)].into(),

@@ -62,7 +62,7 @@ pub fn sql_type(data_type: &DataType, ident: &dyn Fn(&str) -> String) -> String 
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING".into(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BYTEA".into(),
         DataType::Date32 => "DATE".into(),
-        DataType::Time64(TimeUnit::Nanosecond) => "TIME".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "TIME".into(),
         DataType::Timestamp(unit, zone) => timestamp_name(*unit, zone.is_some()),
         DataType::Interval(IntervalUnit::MonthDayNano) => "INTERVAL".into(),
         DataType::List(field) | DataType::LargeList(field) => format!("ARRAY<{}>", sql_type(field.data_type(), ident)),
