@@ -58,6 +58,14 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
+    settle(state, plan)
+}
+
+/// Makes a plan's types final, then its arithmetic and its grouping what we promise of them.
+///
+/// # Errors
+/// Types that don't go together; a window finer than the unit of its time.
+pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     window_functions::check_units(&plan)?;

@@ -22,6 +22,7 @@ use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
 use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, approximate, ast};
+use crate::planner;
 
 impl Session {
     /// A statement that sqlparser read and that needs nothing of ours.
@@ -78,7 +79,8 @@ impl Session {
             }
             LogicalPlan::Statement(other) => self.execute_plan(LogicalPlan::Statement(other), statement),
             LogicalPlan::Copy(copy) => {
-                let input = Arc::new(bounded(Arc::unwrap_or_clone(copy.input.clone()))?);
+                let input = planner::settle(&state, Arc::unwrap_or_clone(copy.input.clone()))?;
+                let input = Arc::new(bounded(input)?);
                 let written = self.collect(&state, &LogicalPlan::Copy(CopyTo { input, ..copy }))?;
                 Ok(Answer::done(format!("COPY {}", count(&written))))
             }

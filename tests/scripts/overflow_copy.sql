@@ -1,0 +1,4 @@
+-- COPY adds up as SELECT does.
+CREATE STREAM s (b BIGINT);
+INSERT INTO s VALUES (9223372036854775807);
+COPY (SELECT b + 1 AS more FROM s) TO '$TMP/more.csv';
