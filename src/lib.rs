@@ -50,5 +50,7 @@ pub mod incremental;
 pub mod execution;
 // One statement in, one answer out.
 pub mod session;
+// Regression suites.
+pub mod regress;
 // Lines in, answers printed.
 pub mod shell;

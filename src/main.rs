@@ -1,10 +1,13 @@
-//! The program: arguments → [`levada::shell`].
+//! The program: arguments → [`levada::shell`], or [`levada::regress`].
 
+use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use levada::display::Format;
+use levada::regress::{self, Files, RunOptions, Shard, Suite};
 use levada::shell::{Invocation, Script, parse_duration, run};
 
 #[global_allocator]
@@ -43,6 +46,63 @@ struct Arguments {
     /// Not taken: a file is run by -f
     #[arg(hide = true, value_name = "ARGUMENT")]
     rest: Vec<String>,
+    #[command(subcommand)]
+    subcommand: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run regression suites: .slt files with SQL and what it must answer
+    Test(TestArguments),
+}
+
+#[derive(clap::Args)]
+struct TestArguments {
+    /// Files, folders (all .slt files below), patterns, or FILE:LINE (the records up to that line)
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Write what is answered into the files, where it is not what they expect, and show the difference
+    #[arg(long, visible_alias = "override", conflicts_with = "repeat")]
+    complete: bool,
+    /// Write the results as JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Answer TAP
+    #[arg(long)]
+    tap: bool,
+    /// Files at once; as many as there are cores, where nothing is said
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Only a part of the files, such as 1/4; which file is in which part depends on its path alone
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Run the files in another order
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+    /// Run everything so many times
+    #[arg(long, value_name = "N", default_value = "1")]
+    repeat: NonZeroUsize,
+    /// Only files whose path matches
+    #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
+    filter: Option<regex::Regex>,
+    /// Only subtests and scenarios whose name matches
+    #[arg(long, value_name = "REGEX", value_parser = parse_regex)]
+    subtest: Option<regex::Regex>,
+    /// Leave a file after so many failures
+    #[arg(long, value_name = "N", default_value = "100")]
+    max_errors: NonZeroUsize,
+    /// List the slowest records
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value = "0", default_missing_value = "10")]
+    timing: usize,
+    /// A name that skipif and onlyif know, beside levada (repeatable)
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// How long one record may take
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    record_timeout: Duration,
+    /// Say only what failed
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 a statement failed, 2 wrong usage or no such file, 4 a query ended \
@@ -53,6 +113,9 @@ fn main() {
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(argument) = arguments.rest.first() {
         refuse_positional(argument);
+    }
+    if let Some(Command::Test(arguments)) = arguments.subcommand {
+        std::process::exit(i32::from(test(arguments)));
     }
     let invocation = Invocation {
         scripts: scripts(&matches, &arguments),
@@ -65,6 +128,36 @@ fn main() {
     };
     // Not by returning: the operating system takes memory back faster than destructors do.
     std::process::exit(i32::from(run(invocation)))
+}
+
+/// Runs suites, and says on standard output how they went.
+fn test(arguments: TestArguments) -> u8 {
+    let suite = Suite {
+        files: Files { paths: arguments.paths, shard: arguments.shard, shuffle: arguments.shuffle },
+        options: RunOptions {
+            patience: arguments.record_timeout,
+            labels: arguments.label.into_iter().collect(),
+            max_errors: arguments.max_errors.get(),
+            complete: arguments.complete,
+            until_line: None,
+            only: arguments.subtest,
+        },
+        jobs: arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
+        repeat: arguments.repeat.get(),
+        filter: arguments.filter,
+        junit: arguments.junit,
+        tap: arguments.tap,
+        timing: arguments.timing,
+        quiet: arguments.quiet,
+    };
+    regress::run(&suite, &|line| {
+        // A reader that has gone wants nothing more.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    })
+}
+
+fn parse_regex(text: &str) -> Result<regex::Regex, String> {
+    regex::Regex::new(text).map_err(|error| error.to_string())
 }
 
 /// `-c` and `-f` in the order in which they were written.

@@ -18,6 +18,7 @@ pub fn session() -> Session {
         failures: Arc::new(|line| eprintln!("{line}")),
         console_format: "csv".into(),
         empty_batches: false,
+        test: None,
     };
     Session::new(options).expect("a session")
 }

@@ -39,6 +39,12 @@ pub enum SinkConnector {
 const SOURCES_NOT_YET: &[&str] = &["tail", "socket", "datagen", "kafka", "postgres", "mysql", "sqlite"];
 const SINKS_NOT_YET: &[&str] = &["kafka", "postgres", "mysql", "sqlite", "delta", "webhook", "exec"];
 
+/// The names of all connectors, of sources and sinks.
+pub fn connector_names() -> Vec<&'static str> {
+    let sources = SourceConnector::ALL.iter().map(|c| c.name());
+    sources.chain(SinkConnector::ALL.iter().map(|c| c.name())).collect()
+}
+
 impl SourceConnector {
     const ALL: &[SourceConnector] = &[
         SourceConnector::File,

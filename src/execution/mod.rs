@@ -51,6 +51,9 @@ pub struct Engine {
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
     /// Receives one line when a query has failed.
     pub failures: Arc<dyn Fn(&str) + Send + Sync>,
+    /// No batch runs but by [`QueryHandle::step`], whatever the trigger; the trigger still says when a step finds it due, and when
+    /// the query ends.
+    pub stepped: bool,
 }
 
 /// A query to be started.

@@ -35,6 +35,7 @@ enum Order {
     /// Between two boundaries of TRIGGER EVERY: whether there is anything to do, for those who wait for idleness.
     Look,
     Step(u64, Step),
+    ShowState,
     Stop,
 }
 
@@ -84,31 +85,45 @@ impl QueryThread {
         loop {
             match self.next_order() {
                 Order::Stop => return Ok(()),
-                Order::Step(id, step) => self.take_steps(id, step)?,
+                Order::Step(id, step) => {
+                    if self.take_steps(id, step, &mut asked)? {
+                        return Ok(());
+                    }
+                }
+                Order::ShowState => {
+                    let contents = self.run.state_contents();
+                    self.shared.update(|inner| inner.state_contents = Some(contents));
+                }
                 Order::Look => self.look()?,
                 Order::Batch => {
-                    self.work_ahead = false;
-                    let replays = self.run.replay.is_some();
-                    // Before the sources are asked: what comes in between would be lost else.
-                    let (ahead, ended) = (self.run.end_is_ahead(), self.run.inputs_ended());
-                    let ran = self.one(&asked)?;
-                    let trigger = self.shared.lock().trigger;
-                    let over = match trigger {
-                        // The batch that a crash left behind is not the one that was asked for.
-                        Trigger::Once => !replays,
-                        Trigger::AvailableNow => ran.is_none() && !ahead,
-                        _ => ran.is_none() && ended,
-                    };
+                    let (ran, over) = self.triggered(&mut asked)?;
                     if over {
                         return Ok(());
                     }
-                    asked.once = trigger == Trigger::Once;
-                    if ran.is_none() {
+                    if !ran {
                         self.rest();
                     }
                 }
             }
         }
+    }
+
+    /// One batch, if there is one, as the trigger wants it; whether it ran, and whether the query ends with it.
+    fn triggered(&mut self, asked: &mut Asked) -> Result<(bool, bool)> {
+        self.work_ahead = false;
+        let replays = self.run.replay.is_some();
+        // Before the sources are asked: what comes in between would be lost else.
+        let (ahead, ended) = (self.run.end_is_ahead(), self.run.inputs_ended());
+        let ran = self.one(asked)?.is_some();
+        let trigger = self.shared.lock().trigger;
+        let over = match trigger {
+            // The batch that a crash left behind is not the one that was asked for.
+            Trigger::Once => !replays,
+            Trigger::AvailableNow => !ran && !ahead,
+            _ => !ran && ended,
+        };
+        asked.once = trigger == Trigger::Once;
+        Ok((ran, over))
     }
 
     /// Waits until something is to be done.
@@ -119,11 +134,15 @@ impl QueryThread {
                 return Order::Stop;
             }
             let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
+            if std::mem::take(&mut inner.state_wanted) {
+                return Order::ShowState;
+            }
+            let rests = self.shared.rests(&inner);
             if !inner.paused {
                 if let Some((id, step)) = inner.steps.pop_front() {
                     return Order::Step(id, step);
                 }
-                if inner.trigger != Trigger::Manual && due {
+                if !rests && due {
                     inner.polls += 1;
                     inner.status.is_trigger_active = true;
                     return Order::Batch;
@@ -135,7 +154,7 @@ impl QueryThread {
                 }
             }
             // Nothing comes by itself.
-            if inner.stop == Some(StopHow::WhenIdle) && (inner.trigger == Trigger::Manual || inner.paused) {
+            if inner.stop == Some(StopHow::WhenIdle) && (rests || inner.paused) {
                 return Order::Stop;
             }
             let waits = !due;
@@ -148,7 +167,7 @@ impl QueryThread {
                 Some(millis) if waits && !self.run.engine.clock.is_manual() => {
                     Duration::from_millis(millis.clamp(1, 200) as u64)
                 }
-                _ if inner.trigger == Trigger::Manual || inner.paused => Duration::from_millis(100),
+                _ if rests || inner.paused => Duration::from_millis(100),
                 _ => POLL,
             };
             inner = self.shared.wait(inner, time);
@@ -175,26 +194,38 @@ impl QueryThread {
         Ok(())
     }
 
-    fn take_steps(&mut self, id: u64, step: Step) -> Result<()> {
-        let (count, asked) = match step {
-            Step::Batches(n) => (n, Asked::default()),
-            Step::Empty => (1, Asked { empty: true, ..Asked::default() }),
+    /// Carries out an order to step; whether the query ends with it.
+    fn take_steps(&mut self, id: u64, step: Step, asked: &mut Asked) -> Result<bool> {
+        let mut by_trigger = asked.clone();
+        let (count, empty) = match step {
+            Step::Batches(n) => (n, false),
+            Step::Empty => (1, true),
         };
-        let mut ran = 0;
+        let (mut ran, mut over) = (0, false);
         let given_up = |inner: &Inner| inner.steps_given_up.is_some_and(|last| id <= last);
-        while ran < count {
+        while ran < count && !over {
             let inner = self.shared.lock();
-            if given_up(&inner) || self.is_over(&inner) {
+            let waits = self.shared.stepped
+                && next_at(inner.trigger, self.began).is_some_and(|at| self.run.engine.clock.now() < at);
+            if given_up(&inner) || self.is_over(&inner) || (waits && !empty) {
                 break;
             }
             drop(inner);
-            if self.one(&asked)?.is_none() {
+            let one = if self.shared.stepped && !empty {
+                let (one, last) = self.triggered(&mut by_trigger)?;
+                over = last;
+                one
+            } else {
+                self.one(&Asked { empty, ..Asked::default() })?.is_some()
+            };
+            if !one {
                 break;
             }
             ran += 1;
         }
+        *asked = by_trigger;
         self.shared.update(|inner| inner.step_answer = Some((id, ran)));
-        Ok(())
+        Ok(over)
     }
 
     /// Looks for a batch and runs it; answers its number.
@@ -224,8 +255,9 @@ impl QueryThread {
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         let keep = self.run.settings.recent_progress;
-        let state_rows = self.run.state_rows();
+        let (state_rows, watermark) = (self.run.state_rows(), self.run.watermarks.query());
         self.shared.update(|inner| {
+            inner.watermark = watermark;
             inner.batches += 1;
             inner.last_batch = Some(next.batch);
             inner.progress.push(document, keep);

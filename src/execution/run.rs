@@ -321,7 +321,11 @@ fn renumber(part: &AggregatePart, batches: Vec<RecordBatch>) -> Result<Vec<Recor
     Ok(vec![RecordBatch::try_new(all.schema(), columns).map_err(Error::from)?])
 }
 
-fn key_order(codec: &KeyCodec, width: usize, batches: &[RecordBatch]) -> Result<Option<(RecordBatch, Vec<u32>)>> {
+pub(super) fn key_order(
+    codec: &KeyCodec,
+    width: usize,
+    batches: &[RecordBatch],
+) -> Result<Option<(RecordBatch, Vec<u32>)>> {
     let Some(first) = batches.first() else { return Ok(None) };
     let all = arrow::compute::concat_batches(&first.schema(), batches).map_err(Error::from)?;
     let keys = codec.encode(&all.columns()[..width], all.num_rows())?;

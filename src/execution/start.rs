@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use super::query_thread::QueryThread;
 use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
-use super::streaming_query::{QueryHandle, Shared};
+use super::streaming_query::{QueryHandle, Shared, StateContents};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
 use crate::checkpoint::{Checkpoint, Failpoints};
@@ -53,6 +53,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         mode: spec.mode,
         schema: plan.output.clone(),
         retracts: plan.retracts,
+        keys: crate::incremental::upsert_key(&spec.plan),
         partitions: plan.first.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
@@ -93,8 +94,12 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     run.keep_schemas()?;
     run.tell_of_state();
     let shared =
-        Arc::new(Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints));
-    shared.update(|inner| inner.ends_with_input = run.inputs_end());
+        Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints, engine.stepped);
+    let shared = Arc::new(shared);
+    shared.update(|inner| {
+        inner.ends_with_input = run.inputs_end();
+        inner.watermark = run.watermarks.query();
+    });
     let handle = QueryHandle::new(shared.clone());
     let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
     let name = format!("levada-{}", spec.name);
@@ -187,6 +192,27 @@ impl Run {
             (part.spec.name.clone(), n, table.len() as u64, table.memory() as u64)
         };
         memory.partitions().iter().enumerate().map(one).collect()
+    }
+
+    /// What the operators remember, in the order of their keys.
+    pub(super) fn state_contents(&self) -> Result<StateContents> {
+        let (Some(memory), Some(part)) = (&self.memory, &self.plan.aggregate) else { return Ok(Vec::new()) };
+        let mut pieces = Vec::new();
+        for table in memory.partitions() {
+            let table = super::run::lock(table);
+            let slots = table.slots();
+            if !slots.is_empty() {
+                let columns = table.key_columns(&slots)?.into_iter().chain(table.values(&slots)?).collect();
+                let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+                let rows = RecordBatch::try_new_with_options(part.spec.state_schema.clone(), columns, &options);
+                pieces.push(rows.map_err(|e| Error::internal(e.to_string()))?);
+            }
+        }
+        let rows = match super::run::key_order(&part.codec, part.spec.keys.len(), &pieces)? {
+            Some((all, order)) => crate::state::select_rows(&all, order)?,
+            None => RecordBatch::new_empty(part.spec.state_schema.clone()),
+        };
+        Ok(vec![(part.spec.name.clone(), rows)])
     }
 }
 

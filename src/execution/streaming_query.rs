@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
 use serde_json::Value;
 
 use super::progress::ProgressLog;
@@ -37,6 +38,9 @@ pub struct QueryStatus {
     pub last_error: Option<Error>,
 }
 
+/// What operators remember: each one's name and its rows, keys first, in the order of their keys.
+pub type StateContents = Vec<(String, RecordBatch)>;
+
 /// What STOP answers.
 #[derive(Debug, Clone)]
 pub struct StopReceipt {
@@ -57,6 +61,8 @@ pub(super) struct Shared {
     pub explain: String,
     pub abandon: Arc<AtomicBool>,
     pub failpoints: Failpoints,
+    /// See [`super::Engine::stepped`].
+    pub stepped: bool,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -89,6 +95,11 @@ pub(super) struct Inner {
     pub progress: ProgressLog,
     pub receipt: Option<StopReceipt>,
     pub state_rows: Vec<(String, usize, u64, u64)>,
+    /// The watermark that the next batch will use, in milliseconds.
+    pub watermark: Option<i64>,
+    /// Somebody wants to see what the operators remember; the answer.
+    pub state_wanted: bool,
+    pub state_contents: Option<Result<StateContents>>,
 }
 
 impl Shared {
@@ -100,6 +111,7 @@ impl Shared {
         trigger: Trigger,
         abandon: Arc<AtomicBool>,
         failpoints: Failpoints,
+        stepped: bool,
     ) -> Self {
         let status = QueryStatus {
             state: QueryState::Running,
@@ -127,6 +139,9 @@ impl Shared {
             progress: ProgressLog::default(),
             receipt: None,
             state_rows: Vec::new(),
+            watermark: None,
+            state_wanted: false,
+            state_contents: None,
         };
         Shared {
             name: name.into(),
@@ -135,6 +150,7 @@ impl Shared {
             explain,
             abandon,
             failpoints,
+            stepped,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
         }
@@ -151,6 +167,11 @@ impl Shared {
         drop(inner);
         self.changed.notify_all();
         answer
+    }
+
+    /// Whether it runs only when it is stepped.
+    pub fn rests(&self, inner: &Inner) -> bool {
+        self.stepped || inner.trigger == Trigger::Manual
     }
 
     /// Waits for news or orders, no longer than `time`.
@@ -278,7 +299,7 @@ impl QueryHandle {
     ) -> Result<()> {
         let inner = self.shared.lock();
         let (trigger, polls, batches) = (inner.trigger, inner.polls, inner.batches);
-        let ends_with_input = inner.ends_with_input && trigger != Trigger::Manual;
+        let ends_with_input = inner.ends_with_input && !self.shared.rests(&inner);
         drop(inner);
         let until = match until {
             AwaitUntil::Default if ends(trigger) || ends_with_input => AwaitUntil::Termination,
@@ -318,14 +339,14 @@ impl QueryHandle {
     /// The query's, if it fails in one of them.
     pub fn step(&self, step: Step, cancelled: &dyn Fn() -> bool) -> Result<u64> {
         self.refuse_ended()?;
-        let (trigger, paused) = {
+        let (rests, paused) = {
             let inner = self.shared.lock();
-            (inner.trigger, inner.paused)
+            (self.shared.rests(&inner), inner.paused)
         };
         if paused {
             return Err(self.is_paused("it takes no step"));
         }
-        if trigger != Trigger::Manual {
+        if !rests {
             return Err(Error::invalid(format!("query {} runs by its own trigger", self.name()))
                 .help("only a query with TRIGGER MANUAL can be stepped"));
         }
@@ -360,6 +381,32 @@ impl QueryHandle {
         self.shared.lock().state_rows.clone()
     }
 
+    /// The watermark that the next batch will use, in milliseconds; `None`: there is none yet.
+    pub fn watermark(&self) -> Option<i64> {
+        self.shared.lock().watermark
+    }
+
+    /// The id of the last committed batch of this run.
+    pub fn last_batch(&self) -> Option<u64> {
+        self.shared.lock().last_batch
+    }
+
+    /// What the operators remember after the last batch. `cancelled` is asked while waiting.
+    ///
+    /// # Errors
+    /// InvalidInput: the query has ended. Cancelled: the user gave up.
+    pub fn state_contents(&self, cancelled: &dyn Fn() -> bool) -> Result<StateContents> {
+        self.refuse_ended()?;
+        self.shared.update(|inner| {
+            inner.state_contents = None;
+            inner.state_wanted = true;
+        });
+        self.wait_for(None, cancelled, "to show its state", |inner| {
+            let ended = || Err(Error::conflict("the query was stopped meanwhile"));
+            inner.state_contents.take().or_else(|| inner.ended.then(ended))
+        })?
+    }
+
     /// Refuses to wait for batches of a query that runs none by itself.
     fn refuse_resting(&self, why: &str) -> Result<()> {
         let inner = self.shared.lock();
@@ -369,7 +416,7 @@ impl QueryHandle {
         if inner.paused {
             return Err(self.is_paused(why));
         }
-        if inner.trigger == Trigger::Manual {
+        if self.shared.rests(&inner) {
             let message = format!("query {} runs only when it is stepped, so {why}", self.name());
             return Err(Error::invalid(message).help(format!("STEP QUERY {}", self.name())));
         }

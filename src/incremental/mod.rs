@@ -14,6 +14,7 @@ mod now;
 mod panes;
 mod retract;
 mod tap;
+mod upsert_key;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub use explain::{bound, explain};
 pub use fragment::Fragment;
 pub use mode::volatile_functions;
 pub use retract::{Hidden, changes_of, with_hidden};
+pub use upsert_key::upsert_key;
 
 use crate::catalog::StreamDef;
 use crate::delta::keys::KeyCodec;

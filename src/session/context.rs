@@ -80,7 +80,8 @@ impl Session {
         // A dynamic filter outlives the batch that made it, and would prune the next one.
         state.config_mut().options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         let (runtime, clock) = (self.runtime()?, self.clock());
-        Ok(Engine { runtime, clock, state, notices: self.notices.clone(), failures: self.failures.clone() })
+        let stepped = self.test.as_ref().is_some_and(|test| test.clock.is_some());
+        Ok(Engine { runtime, clock, state, notices: self.notices.clone(), failures: self.failures.clone(), stepped })
     }
 
     /// Threads for plans and queries; made at the first call.

@@ -29,11 +29,11 @@ use arrow::datatypes::SchemaRef;
 use datafusion::prelude::SessionContext;
 
 use crate::catalog::{Catalog, Shown};
-use crate::clock::Clock;
+use crate::clock::{Clock, Millis};
 use crate::error::{Error, Result};
-use crate::execution::QuerySettings;
+use crate::execution::{QueryHandle, QuerySettings};
 use crate::parser::{Explain, ParsedStatement, Statement};
-use crate::sink::SharedOutput;
+use crate::sink::{Recorder, SharedOutput};
 
 use queries::QueryEntry;
 
@@ -49,6 +49,18 @@ pub struct SessionOptions {
     pub console_format: String,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,
+    /// A test holds the session in its hand.
+    pub test: Option<TestOptions>,
+}
+
+/// What a session does for a test.
+#[derive(Clone)]
+pub struct TestOptions {
+    /// The clock stands at this time, in milliseconds, and only ADVANCE CLOCK moves it; no batch runs but by STEP QUERY. `None`:
+    /// the system's clock, and queries run by themselves.
+    pub clock: Option<Millis>,
+    /// Keeps what queries give out.
+    pub recorder: Recorder,
 }
 
 /// What a statement answers.
@@ -81,6 +93,7 @@ pub struct Session {
     shown: Shown,
     notices: Arc<dyn Fn(&str) + Send + Sync>,
     failures: Arc<dyn Fn(&str) + Send + Sync>,
+    test: Option<TestOptions>,
 }
 
 impl Session {
@@ -91,11 +104,12 @@ impl Session {
     pub fn new(options: SessionOptions) -> Result<Self> {
         let settings = QuerySettings::default();
         let context = context::open(&settings)?;
+        let clock = options.test.as_ref().and_then(|test| test.clock);
         Ok(Session {
             catalog: Catalog::new(context.clone()),
             context,
             runtime: Mutex::default(),
-            clock: Arc::new(std::sync::RwLock::new(Clock::system())),
+            clock: Arc::new(std::sync::RwLock::new(clock.map_or_else(Clock::system, Clock::manual))),
             settings: Mutex::new(settings),
             queries: Mutex::default(),
             started: AtomicBool::new(false),
@@ -109,6 +123,7 @@ impl Session {
             },
             notices: options.notices,
             failures: options.failures,
+            test: options.test,
         })
     }
 
@@ -148,6 +163,16 @@ impl Session {
             Statement::Sql(sql) => self.sql(sql, statement),
             Statement::DataFusion => self.datafusion(statement),
         }
+    }
+
+    /// The query of that name, running or ended.
+    pub fn handle(&self, query: &str) -> Option<QueryHandle> {
+        lock(&self.queries).get(query).map(|entry| entry.handle.clone())
+    }
+
+    /// The time of the session's clock, in milliseconds.
+    pub fn now(&self) -> Millis {
+        self.clock().now()
     }
 
     /// Ends the statement that runs when it is cancelled.

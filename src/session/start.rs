@@ -9,10 +9,10 @@ use datafusion::logical_expr::LogicalPlan;
 use super::queries::{QueryEntry, is_live};
 use super::select::default_mode;
 use super::settings::QUERY_OPTIONS;
-use super::target::{Destination, Uses};
+use super::target::{Destination, OpenSink, Uses};
 use super::{Answer, Session, lock, settings};
 use crate::error::{Error, Result};
-use crate::execution::{self, QuerySettings, QuerySpec, QueryState};
+use crate::execution::{self, QuerySettings, QuerySpec, QueryState, TargetTraits};
 use crate::incremental;
 use crate::options::Options;
 use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Trigger};
@@ -52,9 +52,10 @@ impl Session {
             stop_after: start.stop_after,
             checkpoint: start.checkpoint.clone(),
             settings,
-            target: destination.traits,
+            // What a test compares has one order.
+            target: TargetTraits { ordered: destination.traits.ordered || self.test.is_some(), ..destination.traits },
             result_table: destination.table,
-            open_sink: destination.open,
+            open_sink: self.recorded(destination.open),
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
         let result_table = spec.result_table.clone();
@@ -73,6 +74,14 @@ impl Session {
         let handle = execution::start(&self.engine()?, spec)?;
         self.started.store(true, Ordering::SeqCst);
         Ok(handle)
+    }
+
+    /// In a test, what the sink is handed is recorded.
+    fn recorded(&self, open: OpenSink) -> OpenSink {
+        match self.test.as_ref().map(|test| test.recorder.clone()) {
+            None => open,
+            Some(recorder) => Box::new(move |context| Ok(recorder.before(&context, open(context.clone())?))),
+        }
     }
 
     /// The plan of a query that is to run on.

@@ -34,6 +34,7 @@ fn shell() -> Shell {
         failures: Arc::new(|_| {}),
         console_format: "table".into(),
         empty_batches: false,
+        test: None,
     });
     Shell { session: session.unwrap(), printed }
 }

@@ -78,6 +78,7 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
         failures: notices(turns.clone(), false),
         console_format: format.name().to_string(),
         empty_batches: invocation.empty_batches,
+        test: None,
     };
     let session = Arc::new(Session::new(options)?);
     let ending = Ending::watch(session.clone(), output.clone(), turns.clone(), quiet, invocation.timeout)?;

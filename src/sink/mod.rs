@@ -9,8 +9,11 @@ mod changelog;
 pub mod console;
 mod encode;
 pub mod file;
+mod recorder;
 pub mod stdout;
 pub mod table;
+
+pub use recorder::{Emitted, Recorded, Recorder};
 
 use std::sync::Arc;
 
@@ -38,6 +41,9 @@ pub struct SinkContext {
     /// The query can take rows back: pushed changes carry ops, and sinks that show rows put an `op` column
     /// (+I -U +U -D) first.
     pub retracts: bool,
+    /// The columns by which a row of a grouped result is known again; `None` where the query does not group, or not all that it
+    /// groups by is in its result.
+    pub keys: Option<Vec<usize>>,
     /// How many partitions push.
     pub partitions: usize,
     /// The newest batch that the checkpoint says is done.

@@ -43,6 +43,7 @@ fn context(retracts: bool) -> SinkContext {
         mode: OutputMode::Update,
         schema: schema(),
         retracts,
+        keys: None,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),

@@ -25,6 +25,7 @@ fn session() -> Session {
         failures: Arc::new(|_| {}),
         console_format: "csv".into(),
         empty_batches: false,
+        test: None,
     };
     Session::new(options).expect("a session")
 }

@@ -37,6 +37,7 @@ pub(super) fn context(query_id: &str, run_id: &str) -> SinkContext {
         mode: OutputMode::Append,
         schema: schema(),
         retracts: false,
+        keys: None,
         partitions: 2,
         committed: None,
         failpoints: Failpoints::default(),

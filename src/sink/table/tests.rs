@@ -25,6 +25,7 @@ fn opened(mode: OutputMode) -> (Arc<ResultTable>, TableSink) {
         mode,
         schema: schema(),
         retracts: mode == OutputMode::Update,
+        keys: None,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),

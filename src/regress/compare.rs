@@ -1,0 +1,173 @@
+//! Expected rows against actual ones.
+
+use regex::Regex;
+use similar::{ChangeTag, TextDiff};
+use sqllogictest::{SortMode, default_normalizer, default_validator};
+
+use super::values::Style;
+
+/// A cell that may hold anything.
+const IGNORE: &str = "<ignore>";
+
+/// Whether the rows are those that are expected.
+///
+/// # Errors
+/// A cell that is no regular expression.
+pub fn same(expected: &[String], actual: &[Vec<String>], style: Style) -> Result<bool, String> {
+    if style == Style::Plain {
+        return Ok(default_validator(default_normalizer, actual, expected));
+    }
+    if expected.len() != actual.len() {
+        return Ok(false);
+    }
+    for (line, row) in expected.iter().zip(actual) {
+        let cells: Vec<&str> = line.split(' ').collect();
+        if cells.len() != row.len() {
+            return Ok(false);
+        }
+        for (cell, value) in cells.iter().zip(row) {
+            if !matches(cell, value)? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a cell is the value, or a pattern that the whole value fits.
+///
+/// # Errors
+/// It is no regular expression.
+pub fn matches(cell: &str, value: &str) -> Result<bool, String> {
+    if cell == IGNORE {
+        return Ok(true);
+    }
+    match pattern(cell) {
+        None => Ok(cell == value),
+        Some(pattern) => {
+            let anchored = Regex::new(&format!("^(?:{pattern})$"));
+            anchored.map(|regex| regex.is_match(value)).map_err(|e| format!("{cell} is no regular expression: {e}"))
+        }
+    }
+}
+
+fn pattern(cell: &str) -> Option<&str> {
+    cell.strip_prefix("<~").and_then(|rest| rest.strip_suffix('>'))
+}
+
+/// Whether lines that a program prints are those that are expected: a line may hold patterns beside its text.
+///
+/// # Errors
+/// A pattern that is no regular expression.
+pub fn same_lines(expected: &[String], actual: &[String]) -> Result<bool, String> {
+    if expected.len() != actual.len() {
+        return Ok(false);
+    }
+    for (line, value) in expected.iter().zip(actual) {
+        if line != value && !(line.contains(IGNORE) || line.contains("<~")) {
+            return Ok(false);
+        }
+        if line != value && !line_pattern(line)?.is_match(value) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A line with patterns in it, as one anchored pattern.
+fn line_pattern(line: &str) -> Result<Regex, String> {
+    let (mut all, mut rest) = (String::from("^"), line);
+    while let Some(at) = [rest.find(IGNORE), rest.find("<~")].into_iter().flatten().min() {
+        all += &regex::escape(&rest[..at]);
+        rest = &rest[at..];
+        match rest.strip_prefix(IGNORE) {
+            Some(behind) => {
+                all += ".*";
+                rest = behind;
+            }
+            None => {
+                let end = rest.find('>').ok_or_else(|| format!("{line:?}: a pattern ends with >"))?;
+                all += &format!("(?:{})", &rest[2..end]);
+                rest = &rest[end + 1..];
+            }
+        }
+    }
+    all += &format!("{}$", regex::escape(rest));
+    Regex::new(&all).map_err(|e| format!("{line:?} is no pattern: {e}"))
+}
+
+/// Whether a line may not be written anew as it is: it has cells that stand for many values.
+pub fn is_pattern(cell: &str) -> bool {
+    cell == IGNORE || pattern(cell).is_some()
+}
+
+/// Rows in the order that a record asks for.
+pub fn sorted(mut rows: Vec<Vec<String>>, sort: SortMode) -> Vec<Vec<String>> {
+    match sort {
+        SortMode::NoSort => {}
+        SortMode::RowSort => rows.sort_unstable(),
+        SortMode::ValueSort => {
+            rows = rows.into_iter().flatten().map(|value| vec![value]).collect();
+            rows.sort_unstable();
+        }
+    }
+    rows
+}
+
+/// Rows as lines of a file.
+pub fn lines(rows: &[Vec<String>]) -> Vec<String> {
+    rows.iter().map(|row| row.join(" ")).collect()
+}
+
+/// Side by side: `-` only expected, `+` only there.
+pub fn diff(expected: &[String], actual: &[String]) -> String {
+    let (old, new) = (expected.join("\n") + "\n", actual.join("\n") + "\n");
+    let (old, new) = (if expected.is_empty() { "" } else { &old }, if actual.is_empty() { "" } else { &new });
+    let mut out = String::new();
+    for change in TextDiff::from_lines(old, new).iter_all_changes() {
+        let sign = match change.tag() {
+            ChangeTag::Equal => ' ',
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+        };
+        out += &format!("  {sign} {}\n", change.value().trim_end_matches('\n'));
+    }
+    if out.is_empty() { "    (no rows)\n".into() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn cells_are_compared_one_by_one() {
+        let exact = |line: &str, cells: &[&str]| same(&[line.to_string()], &[row(cells)], Style::Exact);
+        assert_eq!(exact("a b c", &["a", "b", "c"]), Ok(true));
+        assert_eq!(exact("a b c", &["a b", "c"]), Ok(false), "a space is no border that the eye could miss");
+        assert_eq!(exact("a  c", &["a", "c"]), Ok(false));
+        assert_eq!(exact("<ignore> <~[0-9]+>", &["x", "12"]), Ok(true));
+        assert_eq!(exact("a <~[0-9]+>", &["a", "12x"]), Ok(false), "patterns are anchored");
+        assert!(exact("<~(>", &["a"]).is_err());
+        assert_eq!(same(&["a  b".into()], &[row(&["a", "b"])], Style::Plain), Ok(true));
+    }
+
+    #[test]
+    fn lines_hold_patterns_beside_their_text() {
+        let same = |a: &str, b: &str| same_lines(&[a.to_string()], &[b.to_string()]);
+        assert_eq!(same("1 row · <~[0-9.]+> ms", "1 row · 9.5 ms"), Ok(true));
+        assert_eq!(same("1 row · <~[0-9.]+> ms", "1 row · 9.5 s"), Ok(false));
+        assert_eq!(same("(<ignore>)", "(a b)"), Ok(true));
+        assert_eq!(same("a < b", "a < b"), Ok(true));
+        assert!(same("<~(>", "x").is_err());
+    }
+
+    #[test]
+    fn a_difference_shows_both_sides() {
+        let (a, b) = (row(&["x 1", "y 2"]), row(&["x 1", "y 3"]));
+        assert_eq!(diff(&a, &b), "    x 1\n  - y 2\n  + y 3\n");
+    }
+}

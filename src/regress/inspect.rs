@@ -1,0 +1,319 @@
+//! What records look at: progress documents, what a query gave out, what a reader of its sink finds.
+
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use serde_json::Value;
+
+use super::answer::{Failure, Outcome};
+use super::record::Which;
+use super::values::{Letter, rows};
+use super::world::{World, quoted};
+use crate::delta::Op;
+use crate::error::{Error, Location};
+use crate::format::sql_type;
+use crate::parser::{OutputMode, Statement, Target, parse_one};
+use crate::sink::Recorded;
+
+/// Rows as a record compares them.
+pub struct Seen {
+    pub types: Vec<Letter>,
+    pub names: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl World {
+    /// What a query gave out in some batches; in UPDATE with the op of each row in front.
+    ///
+    /// # Errors
+    /// It was not started.
+    pub fn emitted(&self, query: &str, batches: impl Fn(u64) -> bool) -> Result<Seen, Failure> {
+        let recorded = self.recorded(query)?;
+        let (batch, ops) = recorded.changes(batches)?;
+        let ops = (recorded.mode == OutputMode::Update).then_some(ops);
+        self.seen(&recorded.schema, &[batch], ops)
+    }
+
+    /// What a query gave out in the batches that a record names.
+    ///
+    /// # Errors
+    /// It was not started.
+    pub fn emitted_in(&self, query: &str, which: Which) -> Result<Seen, Failure> {
+        let last = self.recorded(query)?.batches.keys().next_back().copied();
+        self.emitted(query, |batch| match which {
+            Which::Last => Some(batch) == last,
+            Which::Batch(wanted) => batch == wanted,
+            Which::Since(from) => batch >= from,
+            Which::All => true,
+        })
+    }
+
+    /// What a reader holds who followed a query.
+    ///
+    /// # Errors
+    /// It was not started; its newest rows can't be told.
+    pub fn folded(&self, query: &str) -> Result<Seen, Failure> {
+        let recorded = self.recorded(query)?;
+        let folded = recorded.folded()?;
+        self.seen(&recorded.schema, &[folded], None)
+    }
+
+    fn recorded(&self, query: &str) -> Result<Recorded, Failure> {
+        self.recorder.recorded(query).ok_or_else(|| Failure::new(format!("query {query} was not started")))
+    }
+
+    /// What an operator remembers.
+    ///
+    /// # Errors
+    /// The query has ended, or has no such operator.
+    pub fn state(&self, query: &str, operator: Option<&str>) -> Result<Seen, Failure> {
+        let session = self.session();
+        let cancel = session.cancel_token();
+        cancel.clear();
+        let all = self.query(query)?.state_contents(&|| cancel.is_cancelled())?;
+        let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
+        let mut found = all.into_iter().filter(|(name, _)| operator.is_none_or(|wanted| is_operator(name, wanted)));
+        match (found.next(), found.next()) {
+            (Some((_, batch)), None) => self.seen(&batch.schema(), &[batch], None),
+            (None, _) if names.is_empty() => Err(Failure::new(format!("query {query} remembers nothing"))),
+            (None, _) => Err(Failure::new(format!("query {query} has no such operator: it has {}", names.join(", ")))),
+            (Some(_), Some(_)) => {
+                Err(Failure::new(format!("name one of {}: state {query}.OPERATOR", names.join(", "))))
+            }
+        }
+    }
+
+    /// What a reader of a sink, a result table or a query's target finds: what was committed.
+    ///
+    /// # Errors
+    /// There is no sink, table or query of that name, or what it holds can't be read.
+    pub fn committed(&self, name: &str) -> Result<Seen, Failure> {
+        let session = self.session();
+        let shown = parse_one(&format!("SHOW CREATE SINK {}", quoted(name)), Location { line: 1, column: 1 })?;
+        if let Ok(crate::session::Answer::Text(sql)) = session.execute(&shown) {
+            return self.read_sink(name, &sql);
+        }
+        if let Some(recorded) = self.recorder.recorded(name) {
+            let committed = |batch| recorded.batches.get(&batch).is_some_and(|emitted| emitted.committed);
+            return self.emitted(name, committed);
+        }
+        match self.execute(&format!("SELECT * FROM {}", quoted(name)))? {
+            Outcome::Rows { schema, batches } => self.seen(&schema, &batches, None),
+            Outcome::Done(_) => Err(Failure::new(format!("{name} answers no rows"))),
+        }
+    }
+
+    /// The files of a file sink, read as a stream of the columns that the query writes.
+    fn read_sink(&self, name: &str, sql: &str) -> Result<Seen, Failure> {
+        let statement = parse_one(sql, Location { line: 1, column: 1 })?.statement;
+        let Statement::CreateSink(sink) = statement else {
+            return Err(Error::internal(format!("SHOW CREATE SINK {name} is no CREATE SINK")).into());
+        };
+        let (Some(path), Some(format)) = (sink.options.text("path"), sink.options.text("format")) else {
+            return self.committed_by_query(name);
+        };
+        let schema = self.written_to(name)?;
+        let ident = |name: &str| quoted(name);
+        let columns: Vec<String> = schema
+            .fields()
+            .iter()
+            .map(|field| format!("{} {}", quoted(field.name()), sql_type(field.data_type(), &ident)))
+            .collect();
+        let text = |value: &str| format!("'{}'", value.replace('\'', "''"));
+        let header = if format == "csv" { ", header = true" } else { "" };
+        let reader = quoted(&format!("{name} as it was committed"));
+        let create = format!(
+            "CREATE OR REPLACE STREAM {reader} ({}) WITH (connector = 'file', format = {}, path = {}{header})",
+            columns.join(", "),
+            text(format),
+            text(path),
+        );
+        let run = |sql: &str| -> Result<crate::session::Answer, Failure> {
+            Ok(self.session().execute(&parse_one(sql, Location { line: 1, column: 1 })?)?)
+        };
+        run(&create)?;
+        let answer = run(&format!("SELECT * FROM {reader}"))?;
+        let crate::session::Answer::Rows { schema, rows, .. } = answer else {
+            return Err(Error::internal("a SELECT answered no rows").into());
+        };
+        let batches = rows.collect::<Result<Vec<_>, Error>>();
+        run(&format!("DROP STREAM {reader}"))?;
+        self.seen(&schema, &batches?, None)
+    }
+
+    /// The columns that the query writes whose target a sink is.
+    fn written_to(&self, sink: &str) -> Result<SchemaRef, Failure> {
+        let query = self.writer(sink)?;
+        Ok(self.recorded(&query)?.schema)
+    }
+
+    fn committed_by_query(&self, sink: &str) -> Result<Seen, Failure> {
+        let query = self.writer(sink)?;
+        self.committed(&query)
+    }
+
+    fn writer(&self, sink: &str) -> Result<String, Failure> {
+        let writes = |sql: &str| {
+            let statement = parse_one(sql, Location { line: 1, column: 1 }).ok()?.statement;
+            let Statement::StartQuery(start) = statement else { return None };
+            match &start.target {
+                Some(Target::Sink(name)) if name.value == sink => Some(start.name.value),
+                _ => None,
+            }
+        };
+        let found = self.started().iter().rev().find_map(|(_, sql)| writes(sql));
+        found.ok_or_else(|| Failure::new(format!("no query was started INTO {sink}")))
+    }
+
+    fn seen(&self, schema: &SchemaRef, batches: &[RecordBatch], ops: Option<Vec<Op>>) -> Result<Seen, Failure> {
+        let (types, names) = (Letter::all(schema), schema.fields().iter().map(|f| f.name().clone()).collect());
+        let mut rows = rows(batches, self.style)?;
+        for (row, op) in rows.iter_mut().zip(ops.into_iter().flatten()) {
+            row.insert(0, op.symbol().to_string());
+        }
+        Ok(Seen { types, names, rows })
+    }
+
+    /// The progress document of a batch, of the last one where none is named.
+    ///
+    /// # Errors
+    /// It ran no such batch, or its document is no longer kept.
+    pub fn progress(&self, query: &str, batch: Option<u64>) -> Result<Value, Failure> {
+        let documents = self.query(query)?.progress(usize::MAX);
+        let number = |document: &Value| document.get("batchId").and_then(Value::as_u64);
+        let found = match batch {
+            None => documents.last(),
+            Some(_) => documents.iter().find(|document| number(document) == batch),
+        };
+        found.cloned().ok_or_else(|| match batch {
+            None => Failure::new(format!("query {query} has run no batch")),
+            Some(batch) => Failure::new(format!("there is no progress of batch {batch} of query {query}")),
+        })
+    }
+
+    /// What there is to know about the queries when a record has failed.
+    pub fn describe(&self) -> String {
+        let mut out = String::new();
+        if self.clock.is_some() {
+            out += &format!("  clock      {}\n", super::world::time_text(self.session().now()));
+        }
+        for name in self.queries() {
+            let Ok(query) = self.query(&name) else { continue };
+            let status = query.status();
+            let watermark = query.watermark().map_or("-".into(), super::world::time_text);
+            let batch = query.last_batch().map_or("-".into(), |batch| batch.to_string());
+            out += &format!("  query      {name}: {}, last batch {batch}, watermark {watermark}\n", status.message);
+            if let Some(document) = query.progress(1).first() {
+                for source in document.get("sources").and_then(Value::as_array).into_iter().flatten() {
+                    let text = |key: &str| source.get(key).map(Value::to_string).unwrap_or_default();
+                    out += &format!("  offsets    {} {} to {}\n", text("name"), text("startOffset"), text("endOffset"));
+                }
+            }
+            for line in query.explain().lines() {
+                out += &format!("  plan       {line}\n");
+            }
+        }
+        out
+    }
+}
+
+/// Whether a word means an operator: its name, or how that begins.
+fn is_operator(name: &str, wanted: &str) -> bool {
+    name == wanted || name.starts_with(wanted)
+}
+
+/// A value of a progress document by its name in test files; `None`: the document does not hold it.
+pub fn value_of(document: &Value, key: &str) -> Option<Value> {
+    let number = |key: &str| document.get(key).cloned();
+    let operators = || document.get("stateOperators").and_then(Value::as_array).cloned().unwrap_or_default();
+    let total = |of: &[Value], field: &str| {
+        let values: Vec<u64> = of.iter().filter_map(|o| o.get(field)?.as_u64()).collect();
+        (!values.is_empty()).then(|| Value::from(values.iter().sum::<u64>()))
+    };
+    let field = |name: &str| match name {
+        "rows" => "numRowsTotal".to_string(),
+        "updated" => "numRowsUpdated".to_string(),
+        "removed" | "evicted" => "numRowsRemoved".to_string(),
+        "dropped_late" => "numRowsDroppedByWatermark".to_string(),
+        "bytes" => "memoryUsedBytes".to_string(),
+        other => other.to_string(),
+    };
+    match key {
+        "batch" => number("batchId"),
+        "input_rows" => number("numInputRows"),
+        "output_rows" => number("numOutputRows"),
+        "dropped_late" | "late_rows" => number("lateRows"),
+        "late_contributions" => number("lateContributions"),
+        "null_time_rows" => number("nullTimeRows"),
+        "bad_rows" => number("badRows"),
+        "evicted" => total(&operators(), "numRowsRemoved"),
+        "watermark" => document.pointer("/eventTime/watermark").cloned(),
+        _ => {
+            if let Some(rest) = key.strip_prefix("state.") {
+                let all = operators();
+                return match rest.rsplit_once('.') {
+                    None => total(&all, &field(rest)),
+                    Some((operator, name)) => {
+                        let named = |o: &&Value| {
+                            ["name", "operatorName"].iter().any(|key| {
+                                o.get(*key).and_then(Value::as_str).is_some_and(|name| is_operator(name, operator))
+                            })
+                        };
+                        let found: Vec<Value> = all.iter().filter(named).cloned().collect();
+                        total(&found, &field(name)).or_else(|| found.first()?.get(field(name)).cloned())
+                    }
+                };
+            }
+            if let Some(rest) = key.strip_prefix("source.") {
+                let (name, end) = rest.rsplit_once('.')?;
+                let sources = document.get("sources")?.as_array()?.clone();
+                let source = sources.iter().find(|s| s.get("name").and_then(Value::as_str) == Some(name))?;
+                return match end {
+                    "start" | "end" => Some(offset(source.get(format!("{end}Offset"))?)),
+                    "rows" => source.get("numInputRows").cloned(),
+                    other => source.get(other).cloned(),
+                };
+            }
+            document.pointer(&format!("/{}", key.replace('.', "/"))).cloned()
+        }
+    }
+}
+
+/// An offset of one number is that number.
+fn offset(value: &Value) -> Value {
+    match value.as_object().filter(|object| object.len() == 1).and_then(|object| object.values().next()) {
+        Some(number) if number.is_u64() => number.clone(),
+        _ => value.clone(),
+    }
+}
+
+/// The batches of the last so many that a query ran.
+pub fn last_batches(last: Option<u64>, ran: u64) -> Range<u64> {
+    let end = last.map_or(0, |last| last + 1);
+    end.saturating_sub(ran)..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_have_short_names() {
+        let document = json!({
+            "batchId": 3, "numInputRows": 5, "eventTime": {"watermark": "x"}, "durationMs": {"addBatch": 4},
+            "stateOperators": [{"name": "aggregate a", "numRowsTotal": 2, "numRowsRemoved": 1}, {"name": "b", "numRowsTotal": 3}],
+            "sources": [{"name": "s", "startOffset": null, "endOffset": {"inserted": 7}}],
+        });
+        let of = |key: &str| value_of(&document, key);
+        assert_eq!(of("input_rows"), Some(json!(5)));
+        assert_eq!(
+            (of("state.rows"), of("state.agg.rows"), of("evicted")),
+            (Some(json!(5)), Some(json!(2)), Some(json!(1)))
+        );
+        assert_eq!((of("source.s.end"), of("source.s.start")), (Some(json!(7)), Some(Value::Null)));
+        assert_eq!((of("watermark"), of("durationMs.addBatch")), (Some(json!("x")), Some(json!(4))));
+        assert_eq!((of("dropped_late"), of("state.c.rows")), (None, None));
+    }
+}

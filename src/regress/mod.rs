@@ -1,0 +1,34 @@
+//! Regression suites: `.slt` files with SQL and what it must answer.
+//!
+//! ```text
+//! paths ─files→ a file ─script→ nodes ─run→ world: a session, a clock, a folder ─report→ what failed, and how
+//! ```
+//! A file is sqllogictest's, with records of ours that hold time and batches in the hand: `feed`, `step`, `clock`, `crash`. The
+//! crate `sqllogictest` parses and runs its own records ([`script`] lifts ours out first); nothing here sleeps or tries again.
+
+mod answer;
+mod compare;
+mod complete;
+mod expect;
+mod files;
+mod guard;
+mod head;
+mod inspect;
+mod matrix;
+mod own;
+mod place;
+mod program;
+mod record;
+mod report;
+mod run;
+mod script;
+mod structure;
+mod substitute;
+mod suite;
+mod values;
+mod world;
+
+pub use files::{Files, Shard};
+pub use run::Options as RunOptions;
+pub use suite::{Suite, run};
+pub use values::record_of;

@@ -1,0 +1,160 @@
+//! The records that we add to sqllogictest's, as data.
+
+use std::ops::Range;
+
+use regex::Regex;
+use sqllogictest::SortMode;
+
+use super::values::Letter;
+use crate::checkpoint::failpoint::Action;
+
+/// A record of ours.
+#[derive(Debug, Clone)]
+pub enum Own {
+    /// `clock set TIME`
+    ClockSet(String),
+    /// `clock advance INTERVAL`
+    ClockAdvance(String),
+    /// `feed STREAM …` and its rows
+    Feed { stream: String, what: Feed, error: Option<Regex> },
+    /// `step QUERY …`
+    Step { query: String, how: StepHow, rows: Option<Rows> },
+    /// `emitted QUERY …`
+    Emitted { query: String, which: Which, rows: Rows },
+    /// `progress QUERY [batch K]` and its conditions
+    Progress { query: String, batch: Option<u64>, checks: Vec<Check> },
+    /// `watermark QUERY TIME|none`
+    Watermark { query: String, expected: Option<String> },
+    /// `state QUERY[.OPERATOR]`
+    State { query: String, operator: Option<String>, rows: Rows },
+    /// `sink NAME committed`
+    Sink { name: String, rows: Rows },
+    /// `checkpoint QUERY`
+    Checkpoint(String),
+    /// `stop QUERY [graceful|now]`
+    Stop { query: String, now: bool },
+    /// `restart query QUERY [from CHECKPOINT]`
+    RestartQuery { query: String, from: Option<String> },
+    /// `restart engine [wipe]`
+    RestartEngine { wipe: bool },
+    /// `crash at POINT [hit N] [kill|error|torn K|enospc|lost-fsync]`
+    Crash { point: String, hit: u64, action: Action },
+    /// `plan QUERY`
+    Plan { query: String, lines: Vec<String> },
+    /// `shell [ARGUMENTS]`, or `tty COLSxROWS [ARGUMENTS]`
+    Program(Program),
+    /// `require WHAT`
+    Require(String),
+}
+
+/// What is put into a stream.
+#[derive(Debug, Clone)]
+pub enum Feed {
+    /// Rows as SQL writes them behind VALUES.
+    Values(String),
+    /// Lines of a format: `csv`, `json`.
+    Lines { format: &'static str, lines: Vec<String> },
+    /// The input ends.
+    Close,
+}
+
+/// How many batches a step runs, and how it ends.
+#[derive(Debug, Clone)]
+pub enum StepHow {
+    Batches(u64),
+    UntilIdle,
+    /// Nothing is to be done.
+    Idle,
+    /// A failpoint fires.
+    Crashed,
+    /// The query fails, and this is found in its error.
+    Error(Regex),
+}
+
+/// Which batches `emitted` speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Last,
+    Batch(u64),
+    Since(u64),
+    All,
+}
+
+/// Rows that are expected.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// `None`: they are not checked.
+    pub types: Option<Vec<Letter>>,
+    pub sort: SortMode,
+    /// The first line names the columns.
+    pub names: bool,
+    pub lines: Vec<String>,
+}
+
+/// A line of `progress`: `input_rows = 3`.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// Of the file, from 1.
+    pub line: usize,
+    pub key: String,
+    pub op: CheckOp,
+    pub value: String,
+}
+
+/// How a value of a progress document is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckOp {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// A regular expression that is found in it.
+    Matches,
+}
+
+impl CheckOp {
+    /// As it is written, the longer ones first.
+    pub const ALL: &[(&str, CheckOp)] = &[
+        ("!=", CheckOp::NotEqual),
+        ("<=", CheckOp::LessOrEqual),
+        (">=", CheckOp::GreaterOrEqual),
+        ("=", CheckOp::Equal),
+        ("<", CheckOp::Less),
+        (">", CheckOp::Greater),
+        ("~", CheckOp::Matches),
+    ];
+}
+
+/// The program is run, with lines on its standard input.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Columns and rows of its terminal; `None`: it has none.
+    pub terminal: Option<(u16, u16)>,
+    pub arguments: Vec<String>,
+    pub input: Vec<String>,
+    /// What it prints; of a terminal, the screen at its end.
+    pub output: Vec<String>,
+    /// `None`: not checked.
+    pub errors: Option<Vec<String>>,
+    pub exit: u8,
+}
+
+/// Where expected lines stand, to be written anew.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    /// Lines of the file from 0: behind `----`.
+    pub lines: Range<usize>,
+    /// Whether there is a `----`.
+    pub separated: bool,
+}
+
+/// What a `matrix` crosses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    pub crashes: Vec<Option<String>>,
+    pub parallelism: Vec<u64>,
+    pub batch_rows: Vec<Option<usize>>,
+    pub restart_each_step: Vec<bool>,
+}

@@ -1,0 +1,175 @@
+//! Blocks of records: loops, and scenarios with their matrix.
+
+use super::head::Head;
+use super::place::{Broken, Place};
+use super::record::{Block, Matrix};
+use super::script::{Body, Flat, Node};
+use crate::checkpoint::failpoint::POINTS;
+use crate::error::closest;
+
+/// The first words of lines that open, close or describe a block.
+pub const NAMES: &[&str] =
+    &["loop", "foreach", "concurrentloop", "concurrentforeach", "endloop", "scenario", "end", "matrix"];
+
+/// Such a line.
+#[derive(Debug, Clone)]
+pub enum Mark {
+    Loop { variable: String, values: Vec<String>, concurrent: bool },
+    EndLoop,
+    Scenario(String),
+    End,
+    Matrix(Matrix),
+}
+
+/// Reads such a line, whose first word was taken.
+pub fn mark(word: &str, head: &mut Head<'_>) -> Result<Mark, Broken> {
+    let mark = match word {
+        "loop" | "concurrentloop" => {
+            let variable = head.want("the variable")?.to_string();
+            let (from, to) = (number(head)?, number(head)?);
+            let values = (from..to).map(|n| n.to_string()).collect();
+            Mark::Loop { variable, values, concurrent: word == "concurrentloop" }
+        }
+        "foreach" | "concurrentforeach" => {
+            let variable = head.want("the variable")?.to_string();
+            let values = head.remainder().split_whitespace().map(str::to_string).collect();
+            Mark::Loop { variable, values, concurrent: word == "concurrentforeach" }
+        }
+        "endloop" => Mark::EndLoop,
+        "scenario" => Mark::Scenario(head.want("the scenario's name")?.to_string()),
+        "end" => Mark::End,
+        _ => Mark::Matrix(matrix(head)?),
+    };
+    head.end()?;
+    Ok(mark)
+}
+
+fn number(head: &mut Head<'_>) -> Result<i64, Broken> {
+    let word = head.want("a number")?;
+    word.parse().map_err(|_| head.wrong(format!("{word:?} is no number")))
+}
+
+/// `crash=all parallelism=1,2,4 batch_rows=1,3,1000 restart=each-step`
+fn matrix(head: &mut Head<'_>) -> Result<Matrix, Broken> {
+    const KEYS: &[&str] = &["crash", "parallelism", "batch_rows", "restart"];
+    let mut matrix =
+        Matrix { crashes: vec![None], parallelism: vec![1], batch_rows: vec![None], restart_each_step: vec![false] };
+    while let Some(word) = head.next() {
+        let Some((key, values)) = word.split_once('=').filter(|(_, values)| !values.is_empty()) else {
+            return Err(head.wrong(format!("{word:?} is no key=value")));
+        };
+        let values: Vec<&str> = values.split(',').collect();
+        let numbers = |head: &Head<'_>| -> Result<Vec<u64>, Broken> {
+            let one = |v: &&str| v.parse().ok().filter(|n| *n > 0);
+            values
+                .iter()
+                .map(one)
+                .collect::<Option<_>>()
+                .ok_or_else(|| head.wrong(format!("{key} wants numbers from 1")))
+        };
+        match key {
+            "crash" => matrix.crashes = crashes(head, &values)?,
+            "parallelism" => matrix.parallelism = numbers(head)?,
+            "batch_rows" => matrix.batch_rows = numbers(head)?.into_iter().map(|n| Some(n as usize)).collect(),
+            "restart" => {
+                let one = |v: &&str| match *v {
+                    "each-step" => Ok(true),
+                    "none" => Ok(false),
+                    other => Err(head.wrong(format!("{other:?}: restart is each-step or none"))),
+                };
+                matrix.restart_each_step = values.iter().map(one).collect::<Result<_, _>>()?;
+            }
+            other => {
+                let error = head.wrong(format!("{other:?} can't be crossed"));
+                let near = closest(other, KEYS.iter().copied()).map(|near| format!("did you mean {near:?}?"));
+                return Err(error.help(near.unwrap_or_else(|| KEYS.join(", "))));
+            }
+        }
+    }
+    Ok(matrix)
+}
+
+fn crashes(head: &Head<'_>, values: &[&str]) -> Result<Vec<Option<String>>, Broken> {
+    let mut out = Vec::new();
+    for value in values {
+        match *value {
+            "all" => out.extend([None].into_iter().chain(POINTS.iter().map(|point| Some(point.to_string())))),
+            "none" => out.push(None),
+            point if POINTS.contains(&point) => out.push(Some(point.to_string())),
+            other => {
+                let error = head.wrong(format!("there is no failpoint {other:?}"));
+                return Err(match closest(other, POINTS.iter().copied()) {
+                    Some(near) => error.help(format!("did you mean {near:?}? SHOW FAILPOINTS lists them all")),
+                    None => error.help("SHOW FAILPOINTS lists them all"),
+                });
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Puts records into the blocks that they stand in.
+pub fn nest(flat: Vec<Flat>) -> Result<Vec<Node>, Broken> {
+    let mut open: Vec<(Place, String, Mark, Vec<Node>)> = Vec::new();
+    let mut top: Vec<Node> = Vec::new();
+    for item in flat {
+        let (place, head, mark) = match item {
+            Flat::Node(node) => {
+                open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).push(node);
+                continue;
+            }
+            Flat::Mark(place, head, mark) => (place, head, mark),
+        };
+        match mark {
+            Mark::Loop { .. } => open.push((place, head, mark, Vec::new())),
+            Mark::Scenario(_) if open.iter().any(|(_, _, mark, _)| matches!(mark, Mark::Scenario(_))) => {
+                return Err(Broken::new(&place, Some(1), "a scenario in a scenario"));
+            }
+            Mark::Scenario(_) => open.push((place, head, mark, Vec::new())),
+            Mark::EndLoop | Mark::End => {
+                let closed = close(&place, &mark, open.pop())?;
+                open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).push(closed);
+            }
+            Mark::Matrix(crossed) => {
+                let last = open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).last_mut();
+                let Some(Node { body: Body::Scenario { matrix, .. }, .. }) = last else {
+                    return Err(Broken::new(&place, Some(1), "a matrix follows the end of a scenario"));
+                };
+                *matrix = crossed;
+            }
+        }
+    }
+    match open.pop() {
+        None => Ok(top),
+        Some((place, head, ..)) => {
+            Err(Broken::new(&place, Some(1), format!("{head:?} is not ended"))
+                .help("endloop ends a loop, end a scenario"))
+        }
+    }
+}
+
+fn close(place: &Place, mark: &Mark, opened: Option<(Place, String, Mark, Vec<Node>)>) -> Result<Node, Broken> {
+    let node = |place, head, body| Node { place, head, conditions: Vec::new(), body, block: Block::default() };
+    match (mark, opened) {
+        (Mark::EndLoop, Some((at, head, Mark::Loop { variable, values, concurrent }, nodes))) => {
+            Ok(node(at, head, Body::Loop { variable, values, concurrent, nodes }))
+        }
+        (Mark::End, Some((at, head, Mark::Scenario(name), nodes))) => {
+            let matrix = Matrix {
+                crashes: vec![None],
+                parallelism: vec![1],
+                batch_rows: vec![None],
+                restart_each_step: vec![false],
+            };
+            Ok(node(at, head, Body::Scenario { name, matrix, nodes }))
+        }
+        (_, opened) => {
+            let word = if matches!(mark, Mark::End) { "end" } else { "endloop" };
+            let error = Broken::new(place, Some(1), format!("{word:?} ends nothing"));
+            Err(match opened {
+                Some((at, head, ..)) => error.help(format!("{head:?} in line {} is open", at.line)),
+                None => error,
+            })
+        }
+    }
+}

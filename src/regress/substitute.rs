@@ -1,0 +1,75 @@
+//! `$name`, `${name}` and `${name:default}` in records: variables of `let` and of loops, the test's folder, the environment.
+
+use std::collections::BTreeMap;
+
+use subst::{Env, VariableMap};
+
+/// What names stand for.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    /// `control substitution on`: names of the environment count too, and `\$` is a dollar.
+    pub on: bool,
+    values: BTreeMap<String, String>,
+}
+
+impl Variables {
+    /// Gives a name a value.
+    pub fn set(&mut self, name: &str, value: String) {
+        self.values.insert(name.to_string(), value);
+    }
+
+    /// A text with its names replaced. Without `control substitution on` only loops' names are, written `${name}`.
+    ///
+    /// # Errors
+    /// What is wrong: a name that stands for nothing, a brace that is not closed.
+    pub fn replace(&self, text: &str) -> Result<String, String> {
+        if self.on {
+            return subst::substitute(text, self).map_err(|e| format!("substitution: {e}"));
+        }
+        Ok(self.replace_plainly(text))
+    }
+
+    /// A shell's text, in which `$` is the shell's own.
+    pub fn replace_in_command(&self, text: &str) -> String {
+        let mut out = text.to_string();
+        if self.on {
+            // Longer names first: $ab is not $a with a b behind it.
+            for (name, value) in self.values.iter().rev() {
+                out = out.replace(&format!("${name}"), value);
+            }
+        }
+        out
+    }
+
+    fn replace_plainly(&self, text: &str) -> String {
+        let mut out = text.to_string();
+        for (name, value) in &self.values {
+            out = out.replace(&format!("${{{name}}}"), value);
+        }
+        out
+    }
+}
+
+impl<'a> VariableMap<'a> for Variables {
+    type Value = String;
+
+    fn get(&'a self, name: &str) -> Option<String> {
+        self.values.get(name).cloned().or_else(|| Env.get(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced() {
+        let mut variables = Variables::default();
+        variables.set("i", "3".into());
+        assert_eq!(variables.replace("$i ${i} ${j}").as_deref(), Ok("$i 3 ${j}"));
+        variables.on = true;
+        assert_eq!(variables.replace("$i ${i} ${j:4} \\$i").as_deref(), Ok("3 3 4 $i"));
+        assert!(variables.replace("${no_such_name}").is_err());
+        assert_eq!(variables.replace_in_command("echo $i $HOME"), "echo 3 $HOME");
+    }
+}

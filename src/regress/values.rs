@@ -1,0 +1,234 @@
+//! Values as test files write them.
+//!
+//! Plain files have them as DataFusion's suites do: `NULL`, `(empty)`, floats to 12 digits, ISO times. In exact files also what
+//! can't be seen is shown, `␠ ␉ ␤ ␍ ␀`, so that a row is its cells with one space between, and nothing else.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Schema};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use sqllogictest::ColumnType;
+
+use crate::error::{Error, Result};
+
+/// The letter of a column's type, DataFusion's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Letter {
+    Boolean,
+    /// A date or a time of day.
+    Date,
+    Integer,
+    Timestamp,
+    /// Float or decimal.
+    Real,
+    Text,
+    /// Anything else: struct, list, map, interval, binary.
+    Other,
+}
+
+impl ColumnType for Letter {
+    fn from_char(letter: char) -> Option<Self> {
+        // A letter that is not known stands for anything, as the crate has it; exact files refuse it when they check types.
+        Some(match letter {
+            'B' => Letter::Boolean,
+            'D' => Letter::Date,
+            'I' => Letter::Integer,
+            'P' => Letter::Timestamp,
+            'R' => Letter::Real,
+            'T' => Letter::Text,
+            _ => Letter::Other,
+        })
+    }
+
+    fn to_char(&self) -> char {
+        match self {
+            Letter::Boolean => 'B',
+            Letter::Date => 'D',
+            Letter::Integer => 'I',
+            Letter::Timestamp => 'P',
+            Letter::Real => 'R',
+            Letter::Text => 'T',
+            Letter::Other => '?',
+        }
+    }
+}
+
+impl Letter {
+    /// Of a column.
+    pub fn of(data_type: &DataType) -> Letter {
+        match data_type {
+            DataType::Boolean => Letter::Boolean,
+            DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => Letter::Date,
+            DataType::Timestamp(..) => Letter::Timestamp,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Letter::Text,
+            DataType::Dictionary(_, values) => Letter::of(values),
+            t if t.is_integer() => Letter::Integer,
+            t if t.is_floating() || t.is_decimal() => Letter::Real,
+            _ => Letter::Other,
+        }
+    }
+
+    /// Of all columns.
+    pub fn all(schema: &Schema) -> Vec<Letter> {
+        schema.fields().iter().map(|field| Letter::of(field.data_type())).collect()
+    }
+}
+
+/// As written behind `query`.
+pub fn letters(letters: &[Letter]) -> String {
+    letters.iter().map(ColumnType::to_char).collect()
+}
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Exact,
+}
+
+/// The rows of some batches.
+///
+/// # Errors
+/// Internal: arrow can't write a value.
+pub fn rows(batches: &[RecordBatch], style: Style) -> Result<Vec<Vec<String>>> {
+    let mut out = Vec::new();
+    for batch in batches {
+        let columns: Vec<Vec<String>> =
+            batch.columns().iter().map(|column| texts(column, style)).collect::<Result<_>>()?;
+        out.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()));
+    }
+    Ok(out)
+}
+
+/// A statement and its answer as a record of a plain file: what `\record` writes.
+///
+/// # Errors
+/// Internal: arrow can't write a value.
+pub fn record_of(sql: &str, schema: &Schema, batches: &[RecordBatch]) -> Result<String> {
+    let mut text = format!("query {}\n{}\n----\n", letters(&Letter::all(schema)), sql.trim());
+    for row in rows(batches, Style::Plain)? {
+        text += &row.join(" ");
+        text += "\n";
+    }
+    Ok(text)
+}
+
+fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
+    let wrong = |e: arrow::error::ArrowError| Error::internal(format!("a value can't be written: {e}"));
+    if let DataType::Dictionary(_, values) = column.data_type() {
+        return texts(&cast(column, values).map_err(wrong)?, style);
+    }
+    let floats: Option<Vec<f64>> = match column.data_type() {
+        DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|v| v.to_f64()).collect()),
+        DataType::Float32 => {
+            let shortest = |v: &f32| v.to_string().parse().unwrap_or(f64::from(*v));
+            Some(column.as_primitive::<Float32Type>().values().iter().map(shortest).collect())
+        }
+        DataType::Float64 => Some(column.as_primitive::<Float64Type>().values().to_vec()),
+        _ => None,
+    };
+    let options = FormatOptions::new().with_display_error(false);
+    let formatter = ArrayFormatter::try_new(column.as_ref(), &options).map_err(wrong)?;
+    let always_null = *column.data_type() == DataType::Null;
+    let one = |row: usize| {
+        if always_null || column.is_null(row) {
+            return Ok("NULL".to_string());
+        }
+        if let Some(floats) = &floats {
+            return Ok(float(floats[row], style));
+        }
+        let text = formatter.value(row).try_to_string().map_err(wrong)?;
+        Ok(match (style, column.data_type()) {
+            (Style::Plain, t) if t.is_decimal() => plain_decimal(&text),
+            (Style::Plain, _) if text.is_empty() => "(empty)".to_string(),
+            (Style::Plain, _) => text.trim_end_matches('\n').replace('\0', "\\0"),
+            (Style::Exact, _) => visible(&text),
+        })
+    };
+    (0..column.len()).map(one).collect()
+}
+
+/// 12 digits: behind the point in plain files, in all in exact ones, where a small number is not 0.
+fn float(value: f64, style: Style) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.into();
+    }
+    match style {
+        Style::Exact => {
+            let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
+            format!("{rounded}")
+        }
+        Style::Plain if value.abs() < 1e15 => plain_decimal(&format!("{value:.12}")),
+        Style::Plain => format!("{value}"),
+    }
+}
+
+/// A decimal without the zeros at its end.
+fn plain_decimal(text: &str) -> String {
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    if short == "-0" { "0".into() } else { short.to_string() }
+}
+
+/// A text in which everything can be seen, and that is taken for nothing else.
+fn visible(text: &str) -> String {
+    if text.is_empty() {
+        return "(empty)".into();
+    }
+    let mut out = String::with_capacity(text.len());
+    if matches!(text, "NULL" | "(empty)" | "<ignore>") || text.starts_with("<~") || text.starts_with('\\') {
+        out.push('\\');
+    }
+    for c in text.chars() {
+        match c {
+            ' ' => out.push('␠'),
+            '\t' => out.push('␉'),
+            '\n' => out.push('␤'),
+            '\r' => out.push('␍'),
+            '\0' => out.push('␀'),
+            '␠' | '␉' | '␤' | '␍' | '␀' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Decimal128Array, Float64Array, StringArray};
+    use std::sync::Arc;
+
+    fn written(column: ArrayRef, style: Style) -> Vec<String> {
+        texts(&column, style).unwrap()
+    }
+
+    #[test]
+    fn what_can_not_be_seen_is_shown_in_exact_files() {
+        let texts = vec![Some(""), Some("NULL"), None, Some("a b\t"), Some("a\\b"), Some("\\"), Some("<~x>")];
+        let column: ArrayRef = Arc::new(StringArray::from(texts));
+        let exact = ["(empty)", "\\NULL", "NULL", "a␠b␉", "a\\b", "\\\\", "\\<~x>"];
+        assert_eq!(written(column.clone(), Style::Exact), exact);
+        assert_eq!(written(column, Style::Plain), ["(empty)", "NULL", "NULL", "a b\t", "a\\b", "\\", "<~x>"]);
+    }
+
+    #[test]
+    fn floats_have_twelve_digits() {
+        let column: ArrayRef = Arc::new(Float64Array::from(vec![0.1 + 0.2, 1e-13, -0.0, 1e20, f64::NAN, 2.0]));
+        assert_eq!(written(column.clone(), Style::Plain), ["0.3", "0", "0", "100000000000000000000", "NaN", "2"]);
+        assert_eq!(
+            written(column, Style::Exact),
+            ["0.3", "0.0000000000001", "-0", "100000000000000000000", "NaN", "2"]
+        );
+    }
+
+    #[test]
+    fn decimals_keep_their_scale_in_exact_files() {
+        let column = Decimal128Array::from(vec![150, -3]).with_precision_and_scale(10, 2).unwrap();
+        let column: ArrayRef = Arc::new(column);
+        assert_eq!(written(column.clone(), Style::Exact), ["1.50", "-0.03"]);
+        assert_eq!(written(column, Style::Plain), ["1.5", "-0.03"]);
+    }
+}

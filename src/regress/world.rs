@@ -1,0 +1,288 @@
+//! What a test file holds in its hand: a session, its clock, a folder, and what is needed to begin anew from disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::answer::{Failure, Outcome};
+use super::values::Style;
+use crate::clock::Millis;
+use crate::error::{Error, Location, Result};
+use crate::execution::{QueryHandle, QueryState};
+use crate::parser::{ObjectKind, ParsedStatement, Splitter, Statement, parse_one};
+use crate::session::{Answer, Session, SessionOptions, TestOptions};
+use crate::sink::Recorder;
+
+/// The world of one file, or of one run of a scenario.
+pub struct World {
+    pub style: Style,
+    /// Test mode: where the clock began.
+    pub clock: Option<Millis>,
+    pub recorder: Recorder,
+    scratch: tempfile::TempDir,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    session: Arc<Session>,
+    /// Statements that a new session has to hear again: what is created, and what is put into it.
+    log: Vec<String>,
+    /// The queries that were started, in that order, each with its statement.
+    started: Vec<(String, String)>,
+    /// Names of the columns of the last answer.
+    names: Vec<String>,
+    /// Files that were fed.
+    fed: u64,
+}
+
+impl World {
+    /// An empty world.
+    ///
+    /// # Errors
+    /// No folder can be made, or no session.
+    pub fn new(style: Style, clock: Option<Millis>) -> Result<Arc<Self>> {
+        let scratch = tempfile::Builder::new().prefix("levada-test-").tempdir();
+        let scratch = scratch.map_err(|e| Error::io("making a folder for a test", &e))?;
+        let recorder = Recorder::default();
+        let session = session(clock, &recorder)?;
+        let inner = Inner { session, log: Vec::new(), started: Vec::new(), names: Vec::new(), fed: 0 };
+        Ok(Arc::new(World { style, clock, recorder, scratch, inner: Mutex::new(inner) }))
+    }
+
+    /// Another world that has heard the same statements, its queries not started.
+    ///
+    /// # Errors
+    /// Of a statement that fails when it is heard again.
+    pub fn again(&self) -> Result<Arc<Self>, Failure> {
+        let other = World::new(self.style, self.clock)?;
+        let (log, now) = {
+            let inner = self.lock();
+            (inner.log.clone(), self.clock.map(|_| inner.session.now()))
+        };
+        let from = self.folder().display().to_string();
+        let to = other.folder().display().to_string();
+        for sql in log {
+            other.execute(&sql.replace(&from, &to))?;
+        }
+        if let Some(now) = now {
+            other.execute(&format!("ADVANCE CLOCK TO TIMESTAMP '{}'", time_text(now)))?;
+        }
+        Ok(other)
+    }
+
+    /// The folder of the test's files.
+    pub fn folder(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The session of the moment.
+    pub fn session(&self) -> Arc<Session> {
+        self.lock().session.clone()
+    }
+
+    /// The names of the columns of the last answer.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().names.clone()
+    }
+
+    /// The queries that were started, in that order.
+    pub fn queries(&self) -> Vec<String> {
+        self.lock().started.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The statements that started them.
+    pub fn started(&self) -> Vec<(String, String)> {
+        self.lock().started.clone()
+    }
+
+    /// A query that was started.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn query(&self, name: &str) -> Result<QueryHandle, Failure> {
+        self.session().handle(name).ok_or_else(|| Failure::new(format!("there is no query {name}")))
+    }
+
+    /// Runs the statements of a text; answers what the last one answers.
+    ///
+    /// # Errors
+    /// Of the first that fails.
+    pub fn execute(&self, sql: &str) -> Result<Outcome, Failure> {
+        let mut last = Outcome::Done(0);
+        let mut splitter = Splitter::new(sql);
+        while let Some(text) = splitter.next_text() {
+            let text = text?;
+            let statement = parse_one(text.text, Location { line: 1, column: 1 })?;
+            last = self.run(statement, text.text)?;
+        }
+        Ok(last)
+    }
+
+    fn run(&self, mut statement: ParsedStatement, text: &str) -> Result<Outcome, Failure> {
+        self.keep_in_folder(&mut statement);
+        let answer = self.session().execute(&statement)?;
+        let outcome = collect(answer)?;
+        let mut inner = self.lock();
+        if let Outcome::Rows { schema, .. } = &outcome {
+            inner.names = schema.fields().iter().map(|field| field.name().clone()).collect();
+        }
+        inner.remember(&statement.statement, text);
+        Ok(outcome)
+    }
+
+    /// In test mode a query has a checkpoint in the test's folder, so that it can be begun anew.
+    fn keep_in_folder(&self, statement: &mut ParsedStatement) {
+        if let (Statement::StartQuery(start), true) = (&mut statement.statement, self.clock.is_some()) {
+            let place = match &start.checkpoint {
+                None => self.checkpoint(&start.name.value),
+                Some(relative) if !relative.contains("://") => self.folder().join(relative),
+                Some(_) => return,
+            };
+            start.checkpoint = Some(place.display().to_string());
+        }
+    }
+
+    /// Where a query that says nothing of it has its checkpoint.
+    pub fn checkpoint(&self, query: &str) -> PathBuf {
+        self.folder().join("checkpoints").join(query)
+    }
+
+    /// A name for the next file that is fed.
+    pub fn next_file(&self) -> u64 {
+        let mut inner = self.lock();
+        inner.fed += 1;
+        inner.fed
+    }
+
+    /// Begins anew, as another process would: what was created is created again, and the queries that had not ended go on
+    /// from their checkpoints; with `wipe` there are none.
+    ///
+    /// # Errors
+    /// Of a statement that fails.
+    pub fn restart(&self, wipe: bool) -> Result<(), Failure> {
+        let (old, log, started) = {
+            let inner = self.lock();
+            (inner.session.clone(), inner.log.clone(), inner.started.clone())
+        };
+        let goes_on = |name: &str| old.handle(name).is_some_and(|q| q.status().state != QueryState::Stopped);
+        let started: Vec<_> = started.into_iter().filter(|(name, _)| goes_on(name)).collect();
+        old.stop_all(true);
+        if wipe {
+            for (name, _) in &started {
+                self.recorder.forget(name);
+            }
+            let checkpoints = self.folder().join("checkpoints");
+            if checkpoints.exists() {
+                std::fs::remove_dir_all(&checkpoints)
+                    .map_err(|e| Error::io(format!("removing {}", checkpoints.display()), &e))?;
+            }
+        }
+        let session = session(self.clock.map(|_| old.now()), &self.recorder)?;
+        drop(old);
+        {
+            let mut inner = self.lock();
+            inner.session = session;
+            (inner.log, inner.started) = Default::default();
+        }
+        for sql in log.into_iter().chain(started.into_iter().map(|(_, sql)| sql)) {
+            self.execute(&sql)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a query anew, from its checkpoint or a copy of it elsewhere.
+    ///
+    /// # Errors
+    /// It was not started, or can't be.
+    pub fn restart_query(&self, name: &str, from: Option<&str>) -> Result<(), Failure> {
+        let sql = self.lock().started.iter().find(|(started, _)| started == name).map(|(_, sql)| sql.clone());
+        let sql = sql.ok_or_else(|| Failure::new(format!("there is no query {name} to restart")))?;
+        let handle = self.query(name)?;
+        if matches!(handle.status().state, QueryState::Running | QueryState::Paused) {
+            self.execute(&format!("STOP QUERY {}", quoted(name)))?;
+        }
+        let mut statement = parse_one(&sql, Location { line: 1, column: 1 })?;
+        if let (Statement::StartQuery(start), Some(from)) = (&mut statement.statement, from) {
+            start.checkpoint = Some(from.to_string());
+        }
+        self.run(statement, &sql).map(drop)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Nothing of it may write to the folder while that is removed.
+        self.session().stop_all(true);
+    }
+}
+
+impl Inner {
+    /// Keeps what a new session has to hear again.
+    fn remember(&mut self, statement: &Statement, text: &str) {
+        match statement {
+            Statement::StartQuery(start) => {
+                self.started.retain(|(name, _)| *name != start.name.value);
+                self.started.push((start.name.value.clone(), text.to_string()));
+            }
+            Statement::Drop { kind: ObjectKind::Query, name, .. } => {
+                self.started.retain(|(started, _)| *started != name.value);
+            }
+            Statement::CreateStream(_)
+            | Statement::CreateSink(_)
+            | Statement::CreateView(_)
+            | Statement::CloseStream(_)
+            | Statement::Drop { .. }
+            | Statement::Set { .. }
+            | Statement::Reset(_) => self.log.push(text.to_string()),
+            // COPY writes files, which outlive the session.
+            Statement::Sql(_) | Statement::DataFusion if !begins_with(text, "COPY") => self.log.push(text.to_string()),
+            _ => {}
+        }
+    }
+}
+
+fn begins_with(text: &str, word: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(word))
+}
+
+fn session(clock: Option<Millis>, recorder: &Recorder) -> Result<Arc<Session>> {
+    let options = SessionOptions {
+        output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
+        notices: Arc::new(|_| {}),
+        failures: Arc::new(|_| {}),
+        console_format: "table".into(),
+        empty_batches: false,
+        test: Some(TestOptions { clock, recorder: recorder.clone() }),
+    };
+    Session::new(options).map(Arc::new)
+}
+
+fn collect(answer: Answer) -> Result<Outcome, Failure> {
+    Ok(match answer {
+        Answer::Done { tag, .. } => {
+            let count = tag.split_whitespace().last().and_then(|word| word.parse().ok());
+            Outcome::Done(count.unwrap_or_default())
+        }
+        Answer::Rows { schema, rows, .. } => {
+            let batches = rows.collect::<Result<Vec<_>>>()?;
+            Outcome::Rows { schema, batches }
+        }
+        Answer::Text(text) => Outcome::of_text(&text)?,
+    })
+}
+
+/// A name as SQL writes it.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Milliseconds as SQL and test files write them.
+pub fn time_text(millis: Millis) -> String {
+    match chrono::DateTime::from_timestamp_millis(millis) {
+        Some(time) => time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        None => format!("{millis} ms"),
+    }
+}
