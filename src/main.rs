@@ -91,6 +91,9 @@ struct TestArguments {
     /// Leave a file after so many failures
     #[arg(long, value_name = "N", default_value = "100")]
     max_errors: NonZeroUsize,
+    /// Of each scenario's matrix run only so many combinations, spread evenly
+    #[arg(long, value_name = "N")]
+    combinations: Option<NonZeroUsize>,
     /// List the slowest records
     #[arg(long, value_name = "N", num_args = 0..=1, default_value = "0", default_missing_value = "10")]
     timing: usize,
@@ -139,6 +142,7 @@ fn test(arguments: TestArguments) -> u8 {
             labels: arguments.label.into_iter().collect(),
             max_errors: arguments.max_errors.get(),
             complete: arguments.complete,
+            combinations: arguments.combinations.map(NonZeroUsize::get),
             until_line: None,
             only: arguments.subtest,
         },

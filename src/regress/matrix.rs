@@ -60,7 +60,7 @@ impl<'a> FileRun<'a> {
     /// A combination gives another result.
     pub(super) fn scenario(&mut self, matrix: &Matrix, nodes: &[Node]) -> Result<(), Fault> {
         let finals: BTreeSet<Final> = nodes.iter().filter_map(final_of).collect();
-        let variants = variants(matrix);
+        let variants = some_of(variants(matrix), self.options.combinations);
         if variants.len() > 1 && finals.is_empty() {
             return Err(Fault::text(
                 "nothing says what must come out the same: end the scenario with sink NAME committed, or emitted QUERY all",
@@ -262,6 +262,18 @@ fn variants(matrix: &Matrix) -> Vec<Variant> {
         }
     }
     out
+}
+
+/// So many of all combinations, spread evenly; each `n`-th is taken off the diagonal, so that no axis is left out where its
+/// length divides the distance.
+fn some_of(all: Vec<Variant>, wanted: Option<usize>) -> Vec<Variant> {
+    let (len, wanted) = (all.len(), wanted.unwrap_or(usize::MAX).max(1));
+    if wanted >= len {
+        return all;
+    }
+    let distance = len / wanted;
+    let places: BTreeSet<usize> = (0..wanted).map(|n| n * distance + n % distance).collect();
+    all.into_iter().enumerate().filter(|(n, _)| places.contains(n)).map(|(_, variant)| variant).collect()
 }
 
 impl Variant {

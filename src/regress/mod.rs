@@ -19,6 +19,7 @@ mod own;
 mod place;
 mod program;
 mod record;
+mod recording;
 mod report;
 mod run;
 mod script;
@@ -29,6 +30,6 @@ mod values;
 mod world;
 
 pub use files::{Files, Shard};
+pub use recording::Recording;
 pub use run::Options as RunOptions;
 pub use suite::{Suite, run};
-pub use values::record_of;

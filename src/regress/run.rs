@@ -35,6 +35,8 @@ pub struct Options {
     pub max_errors: usize,
     /// Expected lines are written anew.
     pub complete: bool,
+    /// Of each matrix only so many combinations are run, spread evenly.
+    pub combinations: Option<usize>,
     /// Only records up to this line are run.
     pub until_line: Option<usize>,
     /// Only subtests and scenarios of this name are run; what stands before the first of them is.

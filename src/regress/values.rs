@@ -100,19 +100,6 @@ pub fn rows(batches: &[RecordBatch], style: Style) -> Result<Vec<Vec<String>>> {
     Ok(out)
 }
 
-/// A statement and its answer as a record of a plain file: what `\record` writes.
-///
-/// # Errors
-/// Internal: arrow can't write a value.
-pub fn record_of(sql: &str, schema: &Schema, batches: &[RecordBatch]) -> Result<String> {
-    let mut text = format!("query {}\n{}\n----\n", letters(&Letter::all(schema)), sql.trim());
-    for row in rows(batches, Style::Plain)? {
-        text += &row.join(" ");
-        text += "\n";
-    }
-    Ok(text)
-}
-
 fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
     let wrong = |e: arrow::error::ArrowError| Error::internal(format!("a value can't be written: {e}"));
     if let DataType::Dictionary(_, values) = column.data_type() {

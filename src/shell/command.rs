@@ -29,6 +29,8 @@ pub(super) enum Command {
         text: String,
         newline: bool,
     },
+    /// `None` ends it.
+    Record(Option<String>),
 }
 
 /// When a table is written one column a line.
@@ -57,7 +59,7 @@ struct Entry {
     help: &'static str,
 }
 
-const COMMANDS: [Entry; 9] = [
+const COMMANDS: [Entry; 10] = [
     Entry {
         names: &["\\q", ".quit", ".exit"],
         arguments: "[CODE]",
@@ -79,6 +81,11 @@ const COMMANDS: [Entry; 9] = [
         help: "how results are written: table, csv, tsv, json, jsonlines, markdown, vertical",
     },
     Entry { names: &["\\echo", ".print"], arguments: "[-n] TEXT", help: "write a text" },
+    Entry {
+        names: &["\\record", ".record"],
+        arguments: "[FILE.slt]",
+        help: "write what is typed and answered from here on as a test; without a file, end that",
+    },
 ];
 
 /// Commands of the language that this build refuses.
@@ -148,6 +155,7 @@ pub(super) fn parse(line: &str) -> Result<Command> {
         ".mode" => Command::Format(one("[FORMAT]")?.map(|format| format.parse()).transpose()?),
         "\\pset" => pset(&words)?,
         "\\echo" | ".print" => echo(&words),
+        "\\record" | ".record" => Command::Record(one("[FILE.slt]")?),
         _ => return Err(unknown(name)),
     })
 }

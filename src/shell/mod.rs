@@ -17,6 +17,7 @@ mod history;
 mod input;
 mod invocation;
 mod output;
+mod record;
 mod repl;
 mod runner;
 mod terminal;
@@ -85,7 +86,7 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
     let settings =
         PrintSettings { format, expanded: Expanded::Off, timing: interactive, footers: interactive && !quiet, quiet };
     let keep_going = invocation.keep_going || interactive;
-    Ok(Shell { session, output, ending, turns, settings, keep_going, failed: false, depth: 0 })
+    Ok(Shell { session, output, ending, turns, settings, keep_going, failed: false, depth: 0, recording: None })
 }
 
 /// Where queries tell what happened to them; what `quiet` silences is never that one failed.

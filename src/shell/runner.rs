@@ -9,11 +9,13 @@ use super::command::{self, Command, Expanded};
 use super::ending::{Ending, code, stop_queries};
 use super::input::Input;
 use super::output::{Output, say};
+use super::record;
 use super::turns::{Turn, Turns};
 use crate::clock::Stopwatch;
 use crate::display::render_error;
 use crate::error::{Error, Location, Result, Span};
 use crate::parser::{Statement, parse_one};
+use crate::regress::Recording;
 use crate::session::{Answer, Session};
 
 /// Scripts that include scripts end here: it is a circle.
@@ -33,6 +35,8 @@ pub(super) struct Shell {
     pub(super) failed: bool,
     /// How many `\i` deep.
     pub(super) depth: usize,
+    /// `\record`
+    pub(super) recording: Option<Recording>,
 }
 
 /// What comes after an item.
@@ -147,9 +151,39 @@ impl Shell {
         let watch = Stopwatch::start();
         let statement = parse_one(text, at)?;
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
-        let _foreground = self.ending.foreground();
-        let answer = self.session.execute(&statement)?;
-        self.print(answer, as_they_come, &watch)
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground();
+        let answer = self.session.execute(&statement);
+        if self.recording.is_none() || as_they_come {
+            return self.print(answer?, as_they_come, &watch);
+        }
+        let outcome = answer.and_then(|answer| {
+            let (answer, heard) = record::hear(answer);
+            self.print(answer, false, &watch).map(|()| heard)
+        });
+        let (error, heard) = match outcome {
+            Ok(heard) => (None, Some(heard)),
+            Err(error) => (Some(error), None),
+        };
+        if let Some(recording) = &mut self.recording {
+            record::keep(recording, text, heard.ok_or(error.as_ref()))?;
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    fn record(&mut self, file: Option<String>) -> Result<()> {
+        if let Some(ended) = self.recording.take() {
+            self.confirm(&format!("{} has {} records", ended.path().display(), ended.records()));
+            if file.is_none() {
+                return Ok(());
+            }
+        }
+        let Some(file) = file else {
+            return Err(Error::invalid("nothing is being recorded").help("\\record FILE.slt begins a file"));
+        };
+        self.recording = Some(Recording::begin(Path::new(&file))?);
+        self.confirm(&format!("recording to {file}; \\record ends it"));
+        Ok(())
     }
 
     fn print(&self, answer: Answer, as_they_come: bool, watch: &Stopwatch) -> Result<()> {
@@ -172,6 +206,7 @@ impl Shell {
             Command::Include { file, beside } => return self.include(&file, beside, origin),
             Command::Help => self.write(&command::help())?,
             Command::Echo { text, newline } => self.write(&(text + if newline { "\n" } else { "" }))?,
+            Command::Record(file) => self.record(file)?,
             Command::Describe(None) => self.list()?,
             Command::Describe(Some(name)) => self.run_internal(&format!("DESCRIBE {name}"))?,
             Command::Timing(on) => {

@@ -7,4 +7,5 @@ mod law;
 mod queries;
 mod recovery;
 mod scripts;
+mod slt;
 mod tidy;

@@ -1,0 +1,56 @@
+//! `\record`: what is typed and answered, kept for a test file while it is printed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use crate::error::{Error, Result};
+use crate::regress::Recording;
+use crate::session::Answer;
+
+/// What an answer was, once it is printed.
+pub(super) enum Heard {
+    Done,
+    Rows(SchemaRef, Arc<Mutex<Vec<RecordBatch>>>),
+    /// Text that people read, such as a plan: that it was given is all that a test should say.
+    Text,
+}
+
+/// The same answer, heard while it is printed.
+pub(super) fn hear(answer: Answer) -> (Answer, Heard) {
+    match answer {
+        Answer::Rows { schema, rows, notices } => {
+            let kept: Arc<Mutex<Vec<RecordBatch>>> = Arc::default();
+            let into = kept.clone();
+            let rows = rows.inspect(move |batch| {
+                if let Ok(batch) = batch {
+                    into.lock().unwrap_or_else(PoisonError::into_inner).push(batch.clone());
+                }
+            });
+            (Answer::Rows { schema: schema.clone(), rows: Box::new(rows), notices }, Heard::Rows(schema, kept))
+        }
+        Answer::Done { .. } => (answer, Heard::Done),
+        Answer::Text(_) => (answer, Heard::Text),
+    }
+}
+
+/// Writes what a statement came to.
+///
+/// # Errors
+/// It can't be written.
+pub(super) fn keep(
+    recording: &mut Recording,
+    sql: &str,
+    outcome: std::result::Result<Heard, Option<&Error>>,
+) -> Result<()> {
+    match outcome {
+        Ok(Heard::Done | Heard::Text) => recording.done(sql),
+        Ok(Heard::Rows(schema, kept)) => {
+            let batches = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+            recording.answered(sql, &schema, &batches)
+        }
+        Err(None | Some(Error::Cancelled { .. })) => Ok(()),
+        Err(Some(error)) => recording.failed(sql, error),
+    }
+}
