@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Ready, ready};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -39,6 +40,8 @@ pub struct Options {
     pub combinations: Option<usize>,
     /// Only records up to this line are run.
     pub until_line: Option<usize>,
+    /// The user wants it to end.
+    pub interrupted: Arc<AtomicBool>,
     /// Only subtests and scenarios of this name are run; what stands before the first of them is.
     pub only: Option<regex::Regex>,
 }
@@ -144,6 +147,9 @@ impl<'a> FileRun<'a> {
     }
 
     fn node(&mut self, node: &Node) -> Flow {
+        if self.options.interrupted.load(Ordering::SeqCst) {
+            return Flow::Halt;
+        }
         let own_file = *node.place.file == *self.report.file;
         if self.options.until_line.is_some_and(|line| own_file && node.place.line > line) {
             return Flow::Halt;
@@ -186,12 +192,16 @@ impl<'a> FileRun<'a> {
             }
             Body::Loop { .. } => Ok(false),
         };
-        self.guard.end();
+        let late = self.guard.end();
         self.report.slowest.push((node.place.clone(), watch.elapsed()));
         match judged {
             Ok(counts) => self.report.ran += usize::from(counts),
-            Err(fault) => {
+            Err(mut fault) => {
                 self.report.ran += 1;
+                if late {
+                    let seconds = self.options.patience.as_secs_f64();
+                    fault.message = format!("it had not ended after {seconds} s\n{}", fault.message);
+                }
                 self.fail(node, fault);
             }
         }
@@ -255,6 +265,11 @@ impl<'a> FileRun<'a> {
 
     pub(super) fn fail(&mut self, node: &Node, fault: Fault) {
         if let (true, Some(rewrite)) = (self.options.complete, fault.rewrite.clone()) {
+            let named = |line: String| self.world.without_folder(&line);
+            let rewrite = match rewrite {
+                Rewrite::Block(lines) => Rewrite::Block(lines.into_iter().map(named).collect()),
+                other => other,
+            };
             self.rewrites.push((node.clone(), rewrite));
             return;
         }

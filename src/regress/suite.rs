@@ -1,8 +1,8 @@
 //! A suite: its files side by side, and what is said of them.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::complete;
 use super::files::{Files, TestFile};
@@ -35,6 +35,21 @@ pub struct Suite {
 const PASSED: u8 = 0;
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
+/// The first Ctrl-C ends the suite behind the records that run, so that no folder is left behind; the second ends it there.
+fn on_interrupt(interrupted: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        runtime.block_on(async {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                if interrupted.swap(true, Ordering::SeqCst) {
+                    std::process::exit(i32::from(INTERRUPTED));
+                }
+            }
+        });
+    });
+}
 
 /// Runs a suite; answers the exit code. What it says goes to `out`, line by line.
 pub fn run(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> u8 {
@@ -52,6 +67,7 @@ pub fn run(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> u8 {
         out("no file is left to be run");
         return USAGE;
     }
+    on_interrupt(suite.options.interrupted.clone());
     let watch = Stopwatch::start();
     let mut all: Vec<FileReport> = Vec::new();
     for round in 1..=suite.repeat {
@@ -64,6 +80,7 @@ pub fn run(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> u8 {
         }
     }
     match finish(suite, &all, watch, out) {
+        Ok(_) if suite.options.interrupted.load(Ordering::SeqCst) => INTERRUPTED,
         Ok(code) => code,
         Err(error) => {
             out(&error.to_string());
@@ -74,14 +91,16 @@ pub fn run(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> u8 {
 
 fn side_by_side(suite: &Suite, files: &[TestFile], out: &(dyn Fn(&str) + Sync)) -> Vec<FileReport> {
     let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::SeqCst);
+        let ended = suite.options.interrupted.load(Ordering::SeqCst);
+        files.get(at).filter(|_| !ended).map(|file| (at, file))
+    };
     let reports: Mutex<Vec<(usize, FileReport)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..suite.jobs.clamp(1, files.len().max(1)) {
             scope.spawn(|| {
-                while let Some((at, file)) = {
-                    let at = next.fetch_add(1, Ordering::SeqCst);
-                    files.get(at).map(|file| (at, file))
-                } {
+                while let Some((at, file)) = take() {
                     let report = one(suite, file);
                     let mut reports = reports.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     say(suite, &report, out);

@@ -74,6 +74,11 @@ impl World {
         self.scratch.path()
     }
 
+    /// A text that names the test's folder as test files do.
+    pub fn without_folder(&self, text: &str) -> String {
+        text.replace(&self.folder().display().to_string(), "$__TEST_DIR__")
+    }
+
     /// The session of the moment.
     pub fn session(&self) -> Arc<Session> {
         self.lock().session.clone()
@@ -107,6 +112,11 @@ impl World {
     /// # Errors
     /// Of the first that fails.
     pub fn execute(&self, sql: &str) -> Result<Outcome, Failure> {
+        let named = |failure: Failure| Failure { text: self.without_folder(&failure.text), ..failure };
+        self.execute_all(sql).map_err(named)
+    }
+
+    fn execute_all(&self, sql: &str) -> Result<Outcome, Failure> {
         let mut last = Outcome::Done(0);
         let mut splitter = Splitter::new(sql);
         while let Some(text) = splitter.next_text() {
