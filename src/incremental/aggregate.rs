@@ -86,8 +86,8 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
     let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let mut groups = aggregate.group_expr.clone();
-    let mut functions = aggregate.aggr_expr.clone();
     let names = Named::of(aggregate);
+    let mut functions: Vec<Expr> = names.order.iter().map(|n| aggregate.aggr_expr[*n].clone()).collect();
     let mut panes = None;
     let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, start_call(e)?.clone())));
     if let Some((key, call)) = call {
@@ -142,7 +142,10 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
 /// What the keys and functions of an aggregation are called in its state.
 pub struct Named {
     pub keys: Vec<String>,
+    /// In the order of the SELECT.
     pub functions: Vec<String>,
+    /// The functions in the order of their names, as they are remembered: by their places in the SELECT.
+    order: Vec<usize>,
 }
 
 impl Named {
@@ -154,10 +157,18 @@ impl Named {
             let shape = window.as_ref().and_then(|call| Some((call, window_call(call)?.shape()?)));
             shape.map_or_else(|| names.name(expr), |(call, shape)| window_name(call, shape))
         };
-        Named {
-            keys: aggregate.group_expr.iter().map(key).collect(),
-            functions: aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect(),
+        let mut functions: Vec<String> = aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect();
+        let mut order: Vec<usize> = (0..functions.len()).collect();
+        // Functions of one name differ in what a name doesn't show (a cast), never in nothing.
+        order.sort_by_cached_key(|n| (functions[*n].clone(), names.bare(&aggregate.aggr_expr[*n]).to_string()));
+        let mut same = 1;
+        for at in 1..order.len() {
+            same = if functions[order[at]] == functions[order[at - same]] { same + 1 } else { 1 };
+            if same > 1 {
+                functions[order[at]] += &format!("#{same}");
+            }
         }
+        Named { keys: aggregate.group_expr.iter().map(key).collect(), functions, order }
     }
 }
 
@@ -253,7 +264,8 @@ fn spec(
     let functions = aggregate.aggr_expr().to_vec();
     let mut at = width;
     let mut states = Vec::new();
-    for (function, name) in functions.iter().zip(&names.functions) {
+    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
+    for (function, name) in functions.iter().zip(&function_names) {
         let fields = function.state_fields()?;
         let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
             Some(state) => numbered(at + n, &format!("{name}{state}"), f),
@@ -264,7 +276,8 @@ fn spec(
     }
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
-    output.extend(functions.iter().enumerate().map(|(n, f)| column(width + n, f.field().data_type())));
+    // Behind the operator columns are known by their places in the SELECT.
+    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
     let forget = match time {
         Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
         _ => None,
@@ -275,7 +288,7 @@ fn spec(
         key_schema: Arc::new(Schema::new(keys.clone())),
         keys,
         functions,
-        names: names.functions,
+        names: function_names,
         order_matters,
         states,
         output: Arc::new(Schema::new(output)),

@@ -81,7 +81,7 @@ pub async fn plan(
         OutputMode::Complete => Emit::All,
     };
     let below = opened.aggregate.take().ok_or_else(|| Error::internal("the aggregate was lost"))?;
-    let Named { keys, functions } = Named::of(&below);
+    let Named { keys, functions, .. } = Named::of(&below);
     let text = names::above(&opened.plan, &below, &[keys, functions].concat(), is_leaf);
     let request = Request { state, mode, emit, partitions, cell: &opened.cell };
     let Cut { first, spec } = cut(&below, time, &request).await?;
