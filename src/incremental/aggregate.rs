@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::batch_cell::BatchCell;
 use super::fragment::{Fragment, as_aggregate, partial_of};
 use super::names::Names;
 use super::panes::{PanesExec, pane};
+use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
 use crate::operator::{AggregateSpec, Emit, ForgetBy};
@@ -53,10 +55,7 @@ pub fn time_key(aggregate: &Aggregate) -> Option<TimeKey> {
 /// Whether any key is a window or a time, watermarked or not.
 pub fn groups_by_time(aggregate: &Aggregate) -> bool {
     let schema = aggregate.input.schema();
-    aggregate.group_expr.iter().any(|e| {
-        start_call(e).is_some()
-            || datafusion::logical_expr::ExprSchemable::get_type(e, schema).is_ok_and(|t| t.is_temporal())
-    })
+    aggregate.group_expr.iter().any(|e| start_call(e).is_some() || e.get_type(schema).is_ok_and(|t| t.is_temporal()))
 }
 
 fn start_call(expr: &Expr) -> Option<&Expr> {
@@ -69,7 +68,8 @@ fn start_call(expr: &Expr) -> Option<&Expr> {
 /// The cut: the fragment in front of the operator, and what the operator needs to know.
 pub struct Cut {
     pub first: Fragment,
-    pub spec: AggregateSpec,
+    pub spec: Arc<AggregateSpec>,
+    pub codec: Arc<KeyCodec>,
 }
 
 /// What the cut needs to know of the query.
@@ -119,6 +119,9 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         let rule = LateRule { size, windows: None, drop_null: window, count: true, never_late };
         input = Tap::plan(input, strip_alias(&groups[time.key]), TapKind::Late(rule), request.cell);
     }
+    for key in &mut groups {
+        *key = hydrated(key, input.schema())?;
+    }
     let input = narrow(input, &groups, &functions)?;
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, functions.clone())?);
     let ordered = functions.iter().any(order_matters);
@@ -135,8 +138,10 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let spec = spec(&partial, time, ordered, names, request)?;
-    Ok(Cut { first, spec })
+    let spec = Arc::new(spec(&partial, time, ordered, names, request)?);
+    let codec = Arc::new(KeyCodec::new(&spec.keys)?);
+    rehearse(as_aggregate(&partial)?, &spec, &codec)?;
+    Ok(Cut { first, spec, codec })
 }
 
 /// What the keys and functions of an aggregation are called in its state.
@@ -217,6 +222,27 @@ fn pane_call(call: &Expr, shape: WindowShape) -> Result<Expr> {
 fn with_name(old: &Expr, new: Expr) -> Expr {
     let (qualifier, name) = old.qualified_name();
     new.alias_qualified(qualifier, name)
+}
+
+/// A key without dictionaries: each batch has its own, so what is remembered are the values.
+fn hydrated(key: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let is = key.get_type(schema)?;
+    let plain = values_of(&is);
+    Ok(if plain == is { key.clone() } else { with_name(key, cast(strip_alias(key), plain)) })
+}
+
+/// The type of the values that a dictionary stands for, inside lists and structs too.
+fn values_of(data_type: &DataType) -> DataType {
+    let field = |f: &FieldRef| -> FieldRef { f.as_ref().clone().with_data_type(values_of(f.data_type())).into() };
+    match data_type {
+        DataType::Dictionary(_, values) => values_of(values),
+        DataType::List(f) => DataType::List(field(f)),
+        DataType::LargeList(f) => DataType::LargeList(field(f)),
+        DataType::FixedSizeList(f, size) => DataType::FixedSizeList(field(f), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::Map(f, sorted) => DataType::Map(field(f), *sorted),
+        other => other.clone(),
+    }
 }
 
 fn strip_alias(expr: &Expr) -> Expr {

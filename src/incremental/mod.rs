@@ -12,6 +12,7 @@ mod mode;
 mod names;
 mod now;
 mod panes;
+mod rehearsal;
 mod retract;
 mod tap;
 mod upsert_key;

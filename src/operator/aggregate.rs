@@ -88,7 +88,10 @@ impl AggregateSpec {
 
     /// An accumulator whose partial states are those that the fragment makes: without keys DataFusion takes another kind
     /// than with them, and some functions (`corr`) have states of another meaning there.
-    fn accumulator(&self, function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
+    ///
+    /// # Errors
+    /// Of DataFusion, for a type that the function can't take.
+    pub fn accumulator(&self, function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
         if !self.keys.is_empty() && function.groups_accumulator_supported() {
             return function.create_groups_accumulator().map_err(Error::from);
         }
