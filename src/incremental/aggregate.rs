@@ -9,9 +9,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::batch_cell::BatchCell;
 use super::fragment::{Fragment, as_aggregate, partial_of};
+use super::lower::{Lowered, lower, values_of};
 use super::names::Names;
 use super::panes::{PanesExec, pane};
 use super::rehearsal::rehearse;
@@ -19,7 +21,7 @@ use super::tap::{LateRule, Tap, TapKind};
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, Emit, ForgetBy};
+use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, Emit, ForgetBy};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
 use crate::planner::window_functions::{START, Which, WindowShape, window_call};
@@ -68,8 +70,7 @@ fn start_call(expr: &Expr) -> Option<&Expr> {
 /// The cut: the fragment in front of the operator, and what the operator needs to know.
 pub struct Cut {
     pub first: Fragment,
-    pub spec: Arc<AggregateSpec>,
-    pub codec: Arc<KeyCodec>,
+    pub chain: Arc<ChainSpec>,
 }
 
 /// What the cut needs to know of the query.
@@ -138,10 +139,9 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let spec = Arc::new(spec(&partial, time, ordered, names, request)?);
-    let codec = Arc::new(KeyCodec::new(&spec.keys)?);
-    rehearse(as_aggregate(&partial)?, &spec, &codec)?;
-    Ok(Cut { first, spec, codec })
+    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, &names, request)?);
+    rehearse(as_aggregate(&partial)?, &chain)?;
+    Ok(Cut { first, chain })
 }
 
 /// What the keys and functions of an aggregation are called in its state.
@@ -231,20 +231,6 @@ fn hydrated(key: &Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(if plain == is { key.clone() } else { with_name(key, cast(strip_alias(key), plain)) })
 }
 
-/// The type of the values that a dictionary stands for, inside lists and structs too.
-fn values_of(data_type: &DataType) -> DataType {
-    let field = |f: &FieldRef| -> FieldRef { f.as_ref().clone().with_data_type(values_of(f.data_type())).into() };
-    match data_type {
-        DataType::Dictionary(_, values) => values_of(values),
-        DataType::List(f) => DataType::List(field(f)),
-        DataType::LargeList(f) => DataType::LargeList(field(f)),
-        DataType::FixedSizeList(f, size) => DataType::FixedSizeList(field(f), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
-        DataType::Map(f, sorted) => DataType::Map(field(f), *sorted),
-        other => other.clone(),
-    }
-}
-
 fn strip_alias(expr: &Expr) -> Expr {
     match expr {
         Expr::Alias(alias) => strip_alias(&alias.expr),
@@ -269,33 +255,34 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
 }
 
-fn spec(
-    partial: &Arc<dyn ExecutionPlan>,
+/// The operators: the aggregate, and a distinct for each argument whose values it wants once.
+fn chain(
+    partial: &AggregateExec,
     time: Option<TimeKey>,
     order_matters: bool,
-    names: Named,
+    names: &Named,
     request: &Request<'_>,
-) -> Result<AggregateSpec> {
-    let aggregate = as_aggregate(partial)?;
+) -> Result<ChainSpec> {
     let schema = partial.schema();
-    let width = aggregate.group_expr().num_group_exprs();
-    let numbered = |n: usize, name: &str, f: &FieldRef| -> FieldRef {
-        Field::new(format!("{n}:{name}"), f.data_type().clone(), true).into()
-    };
-    if (names.keys.len(), names.functions.len()) != (width, aggregate.aggr_expr().len()) {
+    let width = partial.group_expr().num_group_exprs();
+    if (names.keys.len(), names.functions.len()) != (width, partial.aggr_expr().len()) {
         return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
     }
     let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
-    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f)).collect();
-    let functions = aggregate.aggr_expr().to_vec();
+    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f.data_type())).collect();
+    let forget = match time {
+        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
+        _ => None,
+    };
+    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
+    let Lowered { functions, feeds, arguments } = lower(partial, &function_names)?;
     let mut at = width;
     let mut states = Vec::new();
-    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
     for (function, name) in functions.iter().zip(&function_names) {
         let fields = function.state_fields()?;
         let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
-            Some(state) => numbered(at + n, &format!("{name}{state}"), f),
-            None => numbered(at + n, f.name(), f),
+            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
+            None => numbered(at + n, f.name(), f.data_type()),
         };
         states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
         at += fields.len();
@@ -304,24 +291,36 @@ fn spec(
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
     // Behind the operator columns are known by their places in the SELECT.
     output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
-    let forget = match time {
-        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
-        _ => None,
-    };
     let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
-    Ok(AggregateSpec {
+    let aggregate = AggregateSpec {
         name: "aggregate".into(),
         key_schema: Arc::new(Schema::new(keys.clone())),
-        keys,
+        keys: keys.clone(),
         functions,
         names: function_names,
         order_matters,
         states,
+        feeds,
+        inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
         output: Arc::new(Schema::new(output)),
         state_schema: Arc::new(Schema::new(state_fields)),
         emit: request.emit,
         forget,
-    })
+    };
+    let distinct = arguments.into_iter().enumerate().map(|(n, argument)| {
+        let value = numbered(width, &argument.name, &argument.data_type);
+        let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
+        let codec = Arc::new(KeyCodec::new(&keys)?);
+        let name = if n == 0 { "distinct".into() } else { format!("distinct#{}", n + 1) };
+        let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
+        Ok((Arc::new(spec), codec))
+    });
+    let codec = Arc::new(KeyCodec::new(&keys)?);
+    Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, distinct: distinct.collect::<Result<_>>()? })
+}
+
+fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
+    Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
 }
 
 fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {

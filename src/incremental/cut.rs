@@ -83,15 +83,15 @@ pub async fn plan(
     let Named { keys, functions, .. } = Named::of(&below);
     let text = names::above(&opened.plan, &below, &[keys, functions].concat(), is_leaf);
     let request = Request { state, mode, emit, partitions, cell: &opened.cell };
-    let Cut { first, spec, codec } = cut(&below, time, &request).await?;
-    let leaf = Leaf::new("aggregate", leaf_schema(&spec.output, retracts));
+    let Cut { first, chain } = cut(&below, time, &request).await?;
+    let leaf = Leaf::new("aggregate", leaf_schema(&chain.aggregate.output, retracts));
     let mut above = replace_aggregate(opened.plan, &leaf, retracts)?;
     if retracts {
         above = retract::carry(above)?;
     }
     let post = Fragment::plan(state, &above, 1, true, &Ok).await?;
     let hidden = retracts.then(|| Hidden { visible: output.clone() });
-    let part = AggregatePart { spec, codec, post, leaf, hidden, ordered: target.ordered, text };
+    let part = AggregatePart { chain, post, leaf, hidden, ordered: target.ordered, text };
     let OpenPlan { inputs, watermarks, cell, .. } = opened;
     Ok(IncrementalPlan { mode, inputs, watermarks, statics, cell, first, aggregate: Some(part), output, retracts })
 }

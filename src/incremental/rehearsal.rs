@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::StreamWriter;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -22,8 +23,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::operator::{Aggregate, AggregateSpec, BatchInfo, KeyedDelta, Operator, Output};
-use crate::state::StateTable;
+use crate::operator::{AggregateSpec, BatchInfo, Chain, ChainSpec, KeyedDelta};
 
 type DfResult<T> = datafusion::error::Result<T>;
 
@@ -31,54 +31,76 @@ type DfResult<T> = datafusion::error::Result<T>;
 ///
 /// # Errors
 /// Unsupported, with the key or the function that can't run.
-pub fn rehearse(partial: &AggregateExec, spec: &Arc<AggregateSpec>, codec: &Arc<KeyCodec>) -> Result<()> {
+pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
+    let spec = &chain.aggregate;
+    for (distinct, codec) in &chain.distinct {
+        let values = distinct.keys.fields().iter().map(|field| some_values(field.data_type()));
+        let kept = values.collect::<DfResult<Vec<_>>>().map_err(Error::from).and_then(|values| keep(codec, &values));
+        kept.map_err(|e| {
+            refused(distinct.keys.fields().last().map_or("DISTINCT", |value| name(value)), &e.to_string())
+        })?;
+    }
     let fields = partial.schema();
     let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     let (schema, width) = (Arc::new(Schema::new(fields.collect::<Vec<_>>())), spec.keys.len());
     let mut columns = Vec::new();
     if width > 0 {
-        columns = group(&schema, width).map_err(|e| refused(&key_names(spec), &e))?;
+        columns = group(&schema, width).map_err(|e| refused(&key_names(spec), &cause(&e)))?;
     }
     let rows = columns.first().map_or(1, |column| column.len());
-    for (n, (name, fields)) in spec.names.iter().zip(&spec.states).enumerate() {
-        let states = accumulate(partial, spec, n, rows).map_err(|e| refused(name, &e))?;
-        let declared = schema.fields()[columns.len()..][..fields.len()].to_vec();
-        RecordBatch::try_new(Arc::new(Schema::new(declared)), states.clone()).map_err(|e| refused(name, &e.into()))?;
+    for (function, name) in partial.aggr_expr().iter().zip(&spec.names) {
+        let states = accumulate(partial, spec, function, rows).map_err(|e| refused(name, &cause(&e)))?;
+        let declared = schema.fields()[columns.len()..][..states.len()].to_vec();
+        RecordBatch::try_new(Arc::new(Schema::new(declared)), states.clone())
+            .map_err(|e| refused(name, &e.to_string()))?;
         columns.extend(states);
     }
+    keep(&chain.codec, &columns[..width]).map_err(|e| refused(&key_names(spec), &e.to_string()))?;
     let rows = RecordBatch::try_new(schema, columns).map_err(Error::from)?;
-    let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
-    let mut state = StateTable::new(spec.state_schema.clone(), width, codec.clone());
-    let (mut operator, info) = (Aggregate::new(spec.clone())?, BatchInfo::default());
+    let keys = Arc::new(chain.codec.encode(&rows.columns()[..width], rows.num_rows())?);
+    let (mut operators, mut states) = (Chain::new(chain.clone())?, chain.states());
+    let (mut states, info) = (states.iter_mut().collect::<Vec<_>>(), BatchInfo::default());
     // Twice: what is remembered is put together with what comes.
     for _ in 0..2 {
         let delta = KeyedDelta { rows: rows.clone(), keys: keys.clone(), select: None };
-        operator.push(0, &delta, &info, &mut state)?;
-        let mut output = Output::default();
-        operator.finish(&info, &mut state, &mut output)?;
-        for written in &output.upserts {
-            let mut file = StreamWriter::try_new(Vec::new(), &written.schema()).map_err(Error::from)?;
-            file.write(written).map_err(|e| refused(&key_names(spec), &e.into()))?;
-        }
+        operators.push(&delta, &info, &mut states)?;
+        operators.finish(&info, &mut states)?;
     }
     Ok(())
 }
 
+/// Keys through the state's own bytes and into a file.
+fn keep(codec: &KeyCodec, keys: &[ArrayRef]) -> Result<()> {
+    let Some(first) = keys.first() else { return Ok(()) };
+    let encoded = codec.encode(keys, first.len())?;
+    let back = codec.decode((0..first.len()).map(|row| encoded.bytes(row)))?;
+    let fields: Vec<Field> = keys.iter().map(|key| Field::new("key", key.data_type().clone(), true)).collect();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), back).map_err(Error::from)?;
+    let mut file = StreamWriter::try_new(Vec::new(), &rows.schema()).map_err(Error::from)?;
+    file.write(&rows).map_err(Error::from)
+}
+
+fn name(field: &Field) -> &str {
+    field.name().split_once(':').map_or(field.name(), |(_, name)| name)
+}
+
 fn key_names(spec: &AggregateSpec) -> String {
-    let names = spec.keys.iter().map(|key| {
-        let (_, name) = key.name().split_once(':').unwrap_or(("", key.name()));
-        format!("{name} {}", key.data_type())
-    });
+    let names = spec.keys.iter().map(|key| format!("{} {}", name(key), key.data_type()));
     format!("GROUP BY {}", names.collect::<Vec<_>>().join(", "))
 }
 
-fn refused(what: &str, cause: &DataFusionError) -> Error {
-    let cause = match cause {
-        DataFusionError::Internal(cause) | DataFusionError::NotImplemented(cause) => cause.clone(),
+fn cause(error: &DataFusionError) -> String {
+    match error {
+        DataFusionError::Internal(cause)
+        | DataFusionError::NotImplemented(cause)
+        | DataFusionError::Execution(cause) => cause.clone(),
         other => other.strip_backtrace(),
-    };
+    }
+}
+
+fn refused(what: &str, cause: &str) -> Error {
     Error::unsupported(format!("{what} can't run over a stream: {cause}"))
-        .help("CAST what it reads to another type, such as STRING")
+        .help("CAST what it reads to another type, such as STRING, or take another function")
 }
 
 /// NULL, and the first value of a type that is not made of others.
@@ -102,9 +124,14 @@ fn group(schema: &Arc<Schema>, width: usize) -> DfResult<Vec<ArrayRef>> {
     groups.emit(EmitTo::All)
 }
 
-/// The states that function `n` hands out for NULL.
-fn accumulate(partial: &AggregateExec, spec: &AggregateSpec, n: usize, rows: usize) -> DfResult<Vec<ArrayRef>> {
-    let (function, schema) = (&partial.aggr_expr()[n], partial.input_schema());
+/// The states that a function of the fragment hands out for NULL.
+fn accumulate(
+    partial: &AggregateExec,
+    spec: &AggregateSpec,
+    function: &Arc<AggregateFunctionExpr>,
+    rows: usize,
+) -> DfResult<Vec<ArrayRef>> {
+    let schema = partial.input_schema();
     let argument = |expr: &Arc<dyn PhysicalExpr>| match (expr.as_ref() as &dyn std::any::Any).downcast_ref::<Literal>()
     {
         Some(literal) => literal.value().to_array_of_size(rows),
@@ -112,7 +139,7 @@ fn accumulate(partial: &AggregateExec, spec: &AggregateSpec, n: usize, rows: usi
     };
     let exprs = function.all_expressions();
     let values = exprs.args.iter().chain(&exprs.order_by_exprs).map(argument).collect::<DfResult<Vec<_>>>()?;
-    let mut accumulator = spec.accumulator(function).map_err(|e| DataFusionError::Internal(e.to_string()))?;
+    let mut accumulator = spec.accumulator(function)?;
     accumulator.update_batch(&values, &(0..rows).collect::<Vec<_>>(), None, rows)?;
     accumulator.state(EmitTo::All)
 }
