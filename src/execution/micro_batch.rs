@@ -4,15 +4,16 @@
 //! 2. `latest`   each source was asked how far it can go ([`super::next_batch`])
 //! 3. `offsets`  ranges, watermarks and the clock are logged: from here the batch is fixed
 //! 4. `read`     exactly those ranges are put into the plan's leaves
-//! 5. `process`  the first fragment, the operator, the fragment behind it
+//! 5. `process`  the first fragment, the operators, the fragment behind them
 //! 6. `sink`     the result is handed over under the batch's id
-//! 7. `state`    the operator's state is kept as version N
+//! 7. `state`    the operators' states are kept as version N
 //! 8. `commit`   the next watermarks are logged: from here the batch is done
 //! 9. `forget`   sources may forget, old versions go
 //!
 //! Between 3 and 8 everything may happen twice, so everything is keyed by N.
 
 use super::next_batch::NextBatch;
+use super::operators::Operators;
 use super::progress::Measured;
 use super::run::Run;
 use crate::checkpoint::CommitEntry;
@@ -46,7 +47,7 @@ impl Run {
             let summary = BatchSummary {
                 input_rows: measured.input_rows,
                 watermark: entry.watermark,
-                state_rows: self.memory.as_ref().map(|memory| memory.rows()),
+                state_rows: self.operators.as_ref().map(Operators::rows),
             };
             self.step(measured, "sink", "addBatch", |run, measured| {
                 measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);

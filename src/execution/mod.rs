@@ -4,6 +4,8 @@
 mod micro_batch;
 /// What the next batch is.
 mod next_batch;
+/// Operators, what they remember, and a batch's way through them.
+mod operators;
 /// What a batch did, as a document.
 mod progress;
 /// The thread of a query: triggers, orders, the end.

@@ -154,7 +154,7 @@ impl Run {
 
     /// Whether the watermark has moved since the last batch and the operator could emit or forget by it.
     fn no_data_due(&self) -> bool {
-        let forgets = self.plan.aggregate.as_ref().is_some_and(|part| part.spec.forget.is_some());
+        let forgets = self.plan.aggregate.as_ref().is_some_and(|part| part.chain.aggregate.forget.is_some());
         self.settings.no_data_batches
             && forgets
             && self.plan.mode != OutputMode::Complete
@@ -168,8 +168,8 @@ impl Run {
             let offsets = SourceOffsets { start: start.clone().map(|o| o.0), end: end.clone().map(|o| o.0) };
             sources.insert(input.name.clone(), offsets);
         }
-        let aggregate = self.plan.aggregate.as_ref().map(|part| part.spec.name.as_str());
-        let operators: Vec<&str> = aggregate.into_iter().chain(self.result.as_ref().map(|_| "result")).collect();
+        let names = self.plan.aggregate.iter().flat_map(|part| part.chain.names());
+        let operators: Vec<&str> = names.chain(self.result.as_ref().map(|_| "result")).collect();
         let conf = super::restart::conf(&self.plan, self.settings.watermark_policy_max, &operators);
         Ok(OffsetEntry {
             timestamp: now,

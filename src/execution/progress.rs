@@ -9,6 +9,7 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
 
 use super::next_batch::NextBatch;
+use super::operators::Changed;
 use super::run::Run;
 use crate::clock::Stopwatch;
 use crate::incremental::{IncrementalPlan, TimeStats};
@@ -22,14 +23,27 @@ pub(super) struct Measured {
     bad_rows: u64,
     times: TimeStats,
     pub output_rows: Option<u64>,
-    pub state_updated: u64,
-    pub state_removed: u64,
-    /// Rows and bytes of the operator's state.
-    pub state: Option<(u64, u64)>,
+    /// One an operator, the aggregate first.
+    pub state: Vec<OperatorMeasured>,
     pub checkpoint_bytes: u64,
     late_rows: u64,
     late_contributions: u64,
     null_time_rows: u64,
+}
+
+/// What is measured of an operator.
+pub(super) struct OperatorMeasured {
+    updated: u64,
+    removed: u64,
+    /// Rows and bytes of its state.
+    pub size: Option<(u64, u64)>,
+}
+
+impl OperatorMeasured {
+    /// Of what it changed.
+    pub fn of(changed: &Changed) -> Self {
+        OperatorMeasured { updated: changed.updated, removed: changed.removed, size: None }
+    }
 }
 
 impl Measured {
@@ -43,9 +57,7 @@ impl Measured {
             bad_rows: 0,
             times: TimeStats::default(),
             output_rows: None,
-            state_updated: 0,
-            state_removed: 0,
-            state: None,
+            state: Vec::new(),
             checkpoint_bytes: 0,
             late_rows: 0,
             late_contributions: 0,
@@ -145,26 +157,32 @@ impl Measured {
     }
 
     fn state_operators(&self, run: &Run) -> Vec<Value> {
-        let Some(part) = &run.plan.aggregate else { return Vec::new() };
-        let mut doc = Map::new();
-        doc.insert("operatorName".into(), json!("stateStoreSave"));
-        if let Some((rows, _)) = self.state {
-            doc.insert("numRowsTotal".into(), json!(rows));
-        }
-        doc.insert("numRowsUpdated".into(), json!(self.state_updated));
-        doc.insert("numRowsRemoved".into(), json!(self.state_removed));
-        if let Some(commit) = self.durations.get("stateCommit") {
-            doc.insert("commitTimeMs".into(), json!(commit.as_millis() as u64));
-        }
-        if let Some((_, bytes)) = self.state {
-            doc.insert("memoryUsedBytes".into(), json!(bytes));
-        }
-        doc.insert("numRowsDroppedByWatermark".into(), json!(self.late_rows));
-        doc.insert("numStateStoreInstances".into(), json!(run.operators.len()));
-        doc.insert("customMetrics".into(), json!({}));
-        doc.insert("name".into(), json!(part.spec.name));
-        doc.insert("bound".into(), json!(crate::incremental::bound(&part.spec)));
-        vec![Value::Object(doc)]
+        let (Some(part), Some(operators)) = (&run.plan.aggregate, &run.operators) else { return Vec::new() };
+        let names = part.chain.names().zip(crate::incremental::bounds(&part.chain));
+        let one = |(n, (measured, (name, bound))): (usize, (&OperatorMeasured, (&str, String)))| {
+            let mut doc = Map::new();
+            doc.insert("operatorName".into(), json!(if n == 0 { "stateStoreSave" } else { "dedupe" }));
+            if let Some((rows, _)) = measured.size {
+                doc.insert("numRowsTotal".into(), json!(rows));
+            }
+            doc.insert("numRowsUpdated".into(), json!(measured.updated));
+            doc.insert("numRowsRemoved".into(), json!(measured.removed));
+            if let Some(commit) = self.durations.get("stateCommit").filter(|_| n == 0) {
+                doc.insert("commitTimeMs".into(), json!(commit.as_millis() as u64));
+            }
+            if let Some((_, bytes)) = measured.size {
+                doc.insert("memoryUsedBytes".into(), json!(bytes));
+            }
+            if n == 0 {
+                doc.insert("numRowsDroppedByWatermark".into(), json!(self.late_rows));
+            }
+            doc.insert("numStateStoreInstances".into(), json!(operators.partitions()));
+            doc.insert("customMetrics".into(), json!({}));
+            doc.insert("name".into(), json!(name));
+            doc.insert("bound".into(), json!(bound));
+            Value::Object(doc)
+        };
+        self.state.iter().zip(names).enumerate().map(one).collect()
     }
 
     fn sources(

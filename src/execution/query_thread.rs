@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::next_batch::{Asked, NextBatch};
+use super::operators::Operators;
 use super::progress::Measured;
 use super::run::Run;
 use super::streaming_query::{Inner, QueryState, Shared, StopReceipt};
@@ -91,7 +92,7 @@ impl QueryThread {
                     }
                 }
                 Order::ShowState => {
-                    let contents = self.run.state_contents();
+                    let contents = self.run.operators.as_ref().map_or_else(|| Ok(Vec::new()), Operators::contents);
                     self.shared.update(|inner| inner.state_contents = Some(contents));
                 }
                 Order::Look => self.look()?,
@@ -255,7 +256,8 @@ impl QueryThread {
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         let keep = self.run.settings.recent_progress;
-        let (state_rows, watermark) = (self.run.state_rows(), self.run.watermarks.query());
+        let state_rows = self.run.operators.as_ref().map(Operators::state_rows).unwrap_or_default();
+        let watermark = self.run.watermarks.query();
         self.shared.update(|inner| {
             inner.watermark = watermark;
             inner.batches += 1;
@@ -356,7 +358,7 @@ impl QueryThread {
             last_batch: run.next_id.checked_sub(1),
             offsets: offsets.collect(),
             watermark: run.watermarks.query(),
-            state_rows: run.memory.as_ref().map(|memory| memory.rows()),
+            state_rows: run.operators.as_ref().map(Operators::rows),
         }
     }
 }

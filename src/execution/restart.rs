@@ -152,7 +152,7 @@ fn check_inputs(entry: &OffsetEntry, plan: &IncrementalPlan) -> Result<()> {
 fn check_mode(entry: &OffsetEntry, plan: &IncrementalPlan, states: &[StateSchema]) -> Result<()> {
     let (Some(was), is) = (entry.conf.get(MODE), mode_word(plan.mode)) else { return Ok(()) };
     let complete = mode_word(OutputMode::Complete);
-    let matters = was == complete || is == complete || states.len() > 1;
+    let matters = was == complete || is == complete || states.iter().any(|state| state.operator == "result");
     if was == is || plan.aggregate.is_none() || !matters {
         return Ok(());
     }

@@ -34,6 +34,7 @@ impl ResultState {
             codec: Arc::new(KeyCodec::new(&keys)?),
             stored: StateSchema::new("result", &keys.into(), &values.into(), BTreeMap::new()).made_by(text),
             partitions: 1,
+            spread: None,
         })
     }
 

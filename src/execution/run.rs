@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow::array::RecordBatch;
 
 use super::next_batch::NextBatch;
-use super::progress::Measured;
+use super::operators::{Changed, Ended, Operators};
+use super::progress::{Measured, OperatorMeasured};
 use super::result_state::ResultState;
 use super::statics::StaticVersions;
 use super::watermark::Watermarks;
@@ -14,14 +15,13 @@ use super::{Engine, QuerySettings};
 use crate::checkpoint::{Checkpoint, Failpoints, OffsetEntry};
 use crate::clock::Stopwatch;
 use crate::delta::Delta;
-use crate::delta::keys::{KeyCodec, split};
+use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::incremental::{AggregatePart, IncrementalPlan, changes_of};
-use crate::operator::{Aggregate, BatchInfo, KeyedDelta, Operator, Output};
+use crate::operator::{BatchInfo, Output};
 use crate::planner::leaf::{LeafInput, SharedSource};
 use crate::sink::Sink;
 use crate::source::{Offset, OffsetRange};
-use crate::state::OperatorState;
 
 /// One run of a query, owned by its thread.
 pub(super) struct Run {
@@ -36,8 +36,7 @@ pub(super) struct Run {
     /// Where each source's last batch ended.
     pub ends: Vec<Option<Offset>>,
     pub statics: StaticVersions,
-    pub operators: Arc<Vec<Mutex<Aggregate>>>,
-    pub memory: Option<OperatorState>,
+    pub operators: Option<Operators>,
     pub result: Option<ResultState>,
     pub sink: Arc<Mutex<Box<dyn Sink>>>,
     pub watermarks: Watermarks,
@@ -51,13 +50,6 @@ pub(super) struct Run {
     pub abandon: Arc<AtomicBool>,
     /// Last, so that the lease ends when all else has.
     pub checkpoint: Checkpoint,
-}
-
-/// What an operator's partitions handed out for the state's file.
-#[derive(Default)]
-pub(super) struct Changed {
-    pub upserts: Vec<RecordBatch>,
-    pub deletes: Vec<RecordBatch>,
 }
 
 impl Run {
@@ -106,40 +98,26 @@ impl Run {
         parallel: bool,
         write: bool,
         measured: &mut Measured,
-    ) -> Result<Changed> {
+    ) -> Result<Vec<Changed>> {
         let (sink, abandon) = (self.sink.clone(), self.abandon.clone());
         let Some(part) = &self.plan.aggregate else {
             self.plan.first.run(&self.engine.runtime, parallel, move |partition, rows| {
                 check(&abandon)?;
                 if write && rows.num_rows() > 0 { lock(&sink).push(partition, Delta::insert(rows)) } else { Ok(()) }
             })?;
-            return Ok(Changed::default());
+            return Ok(Vec::new());
         };
-        let memory = self.memory.as_ref().ok_or_else(|| Error::internal("an aggregate without state"))?;
-        let tables = memory.tables();
-        let (operators, codec, info) = (self.operators.clone(), part.codec.clone(), *info);
-        let width = part.spec.keys.len();
+        let operators = self.operators.as_ref().ok_or_else(|| Error::internal("an aggregate without operators"))?;
+        let (passage, info) = (operators.passage(), *info);
         {
-            let (operators, tables) = (operators.clone(), tables.clone());
+            let passage = passage.clone();
             self.plan.first.run(&self.engine.runtime, parallel, move |from, rows| {
                 check(&abandon)?;
-                if rows.num_rows() == 0 {
-                    return Ok(());
-                }
-                let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
-                push(from, rows, keys, &operators, &tables, &info)
+                if rows.num_rows() == 0 { Ok(()) } else { passage.push(from, rows, &info) }
             })?;
         }
-        let outputs = finish(&operators, &tables, &info, parallel)?;
-        let mut changed = Changed::default();
-        let mut results = Vec::with_capacity(outputs.len());
-        for mut output in outputs {
-            measured.state_updated += output.updated;
-            measured.state_removed += output.removed;
-            changed.upserts.append(&mut output.upserts);
-            changed.deletes.append(&mut output.deletes);
-            results.push(output);
-        }
+        let Ended { results, changed } = passage.finish(&info, parallel)?;
+        measured.state = changed.iter().map(OperatorMeasured::of).collect();
         if write {
             let input = post_input(part, results)?;
             self.hand_over(part, input)?;
@@ -169,13 +147,14 @@ impl Run {
         }
     }
 
-    /// Keeps the operator's state, and the result table's, as version `n`.
-    pub fn commit_state(&mut self, n: u64, changed: &Changed, measured: &mut Measured) -> Result<()> {
+    /// Keeps the operators' states, and the result table's, as version `n`.
+    pub fn commit_state(&mut self, n: u64, changed: &[Changed], measured: &mut Measured) -> Result<()> {
         let keep_from = n.saturating_sub(self.settings.min_batches_to_retain);
-        if let Some(memory) = &mut self.memory {
-            measured.checkpoint_bytes += memory.commit(n, &changed.upserts, &changed.deletes)?;
-            memory.snapshot_if_due(n, keep_from);
-            measured.state = Some((memory.rows(), memory.memory()));
+        if let Some(operators) = &mut self.operators {
+            measured.checkpoint_bytes += operators.commit(n, changed, keep_from)?;
+            for (measured, size) in measured.state.iter_mut().zip(operators.sizes()) {
+                measured.size = Some(size);
+            }
         }
         if let Some(result) = &mut self.result {
             measured.checkpoint_bytes += result.commit(n, keep_from)?;
@@ -186,7 +165,7 @@ impl Run {
 
     /// Passes on what its state has to say that failed nothing.
     pub fn tell_of_state(&mut self) {
-        let of_memory = self.memory.as_mut().map(OperatorState::take_notices);
+        let of_memory = self.operators.as_mut().map(Operators::take_notices);
         let of_result = self.result.as_mut().map(ResultState::take_notices);
         for notice in of_memory.into_iter().chain(of_result).flatten() {
             (self.engine.notices)(&format!("query {}: {notice}", self.name));
@@ -222,57 +201,6 @@ fn check(abandon: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Hands rows with their keys to the operator's partitions, another one first for each sender.
-fn push(
-    from: usize,
-    rows: RecordBatch,
-    keys: Arc<crate::delta::keys::Keys>,
-    operators: &[Mutex<Aggregate>],
-    tables: &[Mutex<crate::state::StateTable>],
-    info: &BatchInfo,
-) -> Result<()> {
-    let count = operators.len();
-    if count == 1 {
-        let delta = KeyedDelta { rows, keys, select: None };
-        return lock(&operators[0]).push(0, &delta, info, &mut lock(&tables[0]));
-    }
-    let parts = split(&keys, count);
-    let mut delta = KeyedDelta { rows, keys, select: None };
-    for n in (0..count).map(|n| (n + from) % count) {
-        if parts[n].is_empty() {
-            continue;
-        }
-        delta.select = Some(parts[n].clone());
-        lock(&operators[n]).push(0, &delta, info, &mut lock(&tables[n]))?;
-    }
-    Ok(())
-}
-
-/// Ends the batch in every partition; side by side where there was much to do.
-fn finish(
-    operators: &[Mutex<Aggregate>],
-    tables: &[Mutex<crate::state::StateTable>],
-    info: &BatchInfo,
-    parallel: bool,
-) -> Result<Vec<Output>> {
-    let one = |operator: &Mutex<Aggregate>, table: &Mutex<crate::state::StateTable>| -> Result<Output> {
-        let mut output = Output::default();
-        lock(operator).finish(info, &mut lock(table), &mut output)?;
-        Ok(output)
-    };
-    if !parallel || operators.len() == 1 {
-        return operators.iter().zip(tables).map(|(operator, table)| one(operator, table)).collect();
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            operators.iter().zip(tables).map(|(operator, table)| scope.spawn(move || one(operator, table))).collect();
-        let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Output>>| {
-            worker.join().unwrap_or_else(|_| Err(Error::internal("a partition's thread died")))
-        };
-        workers.into_iter().map(join).collect()
-    })
-}
-
 /// The operator's result as the fragment behind it takes it: in key order where that is asked for, old rows and new rows
 /// with their hidden columns where the query retracts.
 fn post_input(part: &AggregatePart, outputs: Vec<Output>) -> Result<Vec<RecordBatch>> {
@@ -300,14 +228,18 @@ fn post_input(part: &AggregatePart, outputs: Vec<Output>) -> Result<Vec<RecordBa
 
 /// Sorts rows by the operator's keys.
 fn in_key_order(part: &AggregatePart, rows: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-    let Some((all, order)) = key_order(&part.codec, part.spec.keys.len(), &rows)? else { return Ok(rows) };
+    let Some((all, order)) = key_order(&part.chain.codec, part.chain.aggregate.keys.len(), &rows)? else {
+        return Ok(rows);
+    };
     Ok(vec![crate::state::select_rows(&all, order)?])
 }
 
 /// Numbers keys in their order, so that what is sent is in key order too and the same in every run.
 fn renumber(part: &AggregatePart, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     use arrow::array::{ArrayRef, AsArray, UInt32Array};
-    let Some((all, order)) = key_order(&part.codec, part.spec.keys.len(), &batches)? else { return Ok(batches) };
+    let Some((all, order)) = key_order(&part.chain.codec, part.chain.aggregate.keys.len(), &batches)? else {
+        return Ok(batches);
+    };
     let column = all.num_columns() - 2;
     let numbers = all.column(column).as_primitive::<arrow::datatypes::UInt32Type>();
     let mut ranks = std::collections::HashMap::new();

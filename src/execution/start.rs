@@ -1,29 +1,26 @@
 //! START: a query is cut, its checkpoint opened, what it remembers loaded, its thread begun; and a restart goes on where
 //! the logs say.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-
+use super::operators::{Operators, shapes};
 use super::query_thread::QueryThread;
 use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
-use super::streaming_query::{QueryHandle, Shared, StateContents};
+use super::streaming_query::{QueryHandle, Shared};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
 use crate::checkpoint::{Checkpoint, Failpoints};
 use crate::error::{Error, Result};
-use crate::incremental::{AggregatePart, IncrementalPlan};
-use crate::operator::Aggregate;
+use crate::incremental::IncrementalPlan;
 use crate::planner::leaf::SharedSource;
 use crate::sink::SinkContext;
 use crate::source::Offset;
+use crate::state::Shape;
 use crate::state::schema::StateSchema;
-use crate::state::{OperatorState, Shape};
 
 /// See [`super::start`].
 ///
@@ -40,7 +37,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     };
     let restart = Restart::read(&checkpoint)?;
     let result = spec.result_table.as_ref().map(|_| result_shape(&plan)).transpose()?;
-    let states = plan.aggregate.iter().map(|part| shape(part, partitions).stored);
+    let shapes = plan.aggregate.iter().flat_map(|part| shapes(&part.chain, partitions));
+    let states = shapes.map(|shape| shape.stored);
     let states: Vec<StateSchema> = states.chain(result.iter().map(|shape| shape.stored.clone())).collect();
     restart.check(&checkpoint, &plan, &states)?;
     let mut sources = vec![None; plan.inputs.len()];
@@ -69,8 +67,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         ends: vec![None; plan.inputs.len()],
         sources: Vec::new(),
         statics: StaticVersions::default(),
-        operators: Arc::default(),
-        memory: None,
+        operators: None,
         result: None,
         sink: Arc::new(Mutex::new((spec.open_sink)(context)?)),
         watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
@@ -159,11 +156,12 @@ impl Run {
 
     /// Writes the schemas of states that are new.
     fn keep_schemas(&mut self) -> Result<()> {
-        self.memory.iter_mut().try_for_each(OperatorState::keep_schema)?;
+        self.operators.iter_mut().try_for_each(Operators::keep_schemas)?;
         self.result.iter_mut().try_for_each(ResultState::keep_schema)
     }
 
-    /// Loads the operator's state as it was after the last committed batch, and makes operators that know nothing of a batch.
+    /// Loads the operators' states as they were after the last committed batch, and makes operators that know nothing of a
+    /// batch.
     pub(super) fn reload(&mut self) -> Result<()> {
         let version = self.next_id.checked_sub(1);
         let _ = self.with_sink(|sink| sink.abort());
@@ -171,65 +169,9 @@ impl Run {
             self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version)?);
         }
         let Some(part) = &self.plan.aggregate else { return Ok(()) };
+        self.operators = None;
         let partitions = self.settings.partitions.max(1);
-        let spec = part.spec.clone();
-        let times = |keys: &[ArrayRef]| Ok(spec.times(keys)?.unwrap_or_default());
-        let times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>> =
-            if spec.forget.is_some() { Some(&times) } else { None };
-        self.memory = None;
-        self.memory = Some(OperatorState::open(self.checkpoint.store(), &shape(part, partitions), version, times)?);
-        let operators =
-            (0..partitions).map(|_| Aggregate::new(part.spec.clone()).map(Mutex::new)).collect::<Result<Vec<_>>>()?;
-        self.operators = Arc::new(operators);
+        self.operators = Some(Operators::open(&self.checkpoint.store(), &part.chain, partitions, version)?);
         Ok(())
-    }
-
-    /// `SHOW STATE`: operator, partition, rows, bytes.
-    pub(super) fn state_rows(&self) -> Vec<(String, usize, u64, u64)> {
-        let (Some(memory), Some(part)) = (&self.memory, &self.plan.aggregate) else { return Vec::new() };
-        let one = |(n, table): (usize, &Mutex<crate::state::StateTable>)| {
-            let table = super::run::lock(table);
-            (part.spec.name.clone(), n, table.len() as u64, table.memory() as u64)
-        };
-        memory.partitions().iter().enumerate().map(one).collect()
-    }
-
-    /// What the operators remember, in the order of their keys.
-    pub(super) fn state_contents(&self) -> Result<StateContents> {
-        let (Some(memory), Some(part)) = (&self.memory, &self.plan.aggregate) else { return Ok(Vec::new()) };
-        let mut pieces = Vec::new();
-        for table in memory.partitions() {
-            let table = super::run::lock(table);
-            let slots = table.slots();
-            if !slots.is_empty() {
-                let columns = table.key_columns(&slots)?.into_iter().chain(table.values(&slots)?).collect();
-                let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
-                let rows = RecordBatch::try_new_with_options(part.spec.state_schema.clone(), columns, &options);
-                pieces.push(rows.map_err(|e| Error::internal(e.to_string()))?);
-            }
-        }
-        let rows = match super::run::key_order(&part.codec, part.spec.keys.len(), &pieces)? {
-            Some((all, order)) => crate::state::select_rows(&all, order)?,
-            None => RecordBatch::new_empty(part.spec.state_schema.clone()),
-        };
-        Ok(vec![(part.spec.name.clone(), rows)])
-    }
-}
-
-fn shape(part: &AggregatePart, partitions: usize) -> Shape {
-    let spec = &part.spec;
-    let values: Vec<_> = spec.states.iter().flatten().cloned().collect();
-    let version = |f: &Arc<datafusion::physical_expr::aggregate::AggregateFunctionExpr>| {
-        let engine = datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default();
-        format!("{} of DataFusion {engine}", f.fun().name())
-    };
-    let functions: BTreeMap<String, String> =
-        spec.names.iter().cloned().zip(spec.functions.iter().map(version)).collect();
-    Shape {
-        rows: spec.state_schema.clone(),
-        keys: spec.key_schema.clone(),
-        codec: part.codec.clone(),
-        stored: StateSchema::new(&spec.name, &spec.keys.clone().into(), &values.into(), functions),
-        partitions,
     }
 }

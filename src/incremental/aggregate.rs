@@ -3,21 +3,25 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::batch_cell::BatchCell;
 use super::fragment::{Fragment, as_aggregate, partial_of};
+use super::lower::{Lowered, lower, values_of};
 use super::names::Names;
 use super::panes::{PanesExec, pane};
+use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, Emit, ForgetBy};
+use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, Emit, ForgetBy};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
 use crate::planner::window_functions::{START, Which, WindowShape, window_call};
@@ -53,10 +57,7 @@ pub fn time_key(aggregate: &Aggregate) -> Option<TimeKey> {
 /// Whether any key is a window or a time, watermarked or not.
 pub fn groups_by_time(aggregate: &Aggregate) -> bool {
     let schema = aggregate.input.schema();
-    aggregate.group_expr.iter().any(|e| {
-        start_call(e).is_some()
-            || datafusion::logical_expr::ExprSchemable::get_type(e, schema).is_ok_and(|t| t.is_temporal())
-    })
+    aggregate.group_expr.iter().any(|e| start_call(e).is_some() || e.get_type(schema).is_ok_and(|t| t.is_temporal()))
 }
 
 fn start_call(expr: &Expr) -> Option<&Expr> {
@@ -69,7 +70,7 @@ fn start_call(expr: &Expr) -> Option<&Expr> {
 /// The cut: the fragment in front of the operator, and what the operator needs to know.
 pub struct Cut {
     pub first: Fragment,
-    pub spec: AggregateSpec,
+    pub chain: Arc<ChainSpec>,
 }
 
 /// What the cut needs to know of the query.
@@ -86,8 +87,8 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
     let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let mut groups = aggregate.group_expr.clone();
-    let mut functions = aggregate.aggr_expr.clone();
     let names = Named::of(aggregate);
+    let mut functions: Vec<Expr> = names.order.iter().map(|n| aggregate.aggr_expr[*n].clone()).collect();
     let mut panes = None;
     let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, start_call(e)?.clone())));
     if let Some((key, call)) = call {
@@ -119,6 +120,9 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         let rule = LateRule { size, windows: None, drop_null: window, count: true, never_late };
         input = Tap::plan(input, strip_alias(&groups[time.key]), TapKind::Late(rule), request.cell);
     }
+    for key in &mut groups {
+        *key = hydrated(key, input.schema())?;
+    }
     let input = narrow(input, &groups, &functions)?;
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, functions.clone())?);
     let ordered = functions.iter().any(order_matters);
@@ -135,14 +139,18 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let spec = spec(&partial, time, ordered, names, request)?;
-    Ok(Cut { first, spec })
+    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, &names, request)?);
+    rehearse(as_aggregate(&partial)?, &chain)?;
+    Ok(Cut { first, chain })
 }
 
 /// What the keys and functions of an aggregation are called in its state.
 pub struct Named {
     pub keys: Vec<String>,
+    /// In the order of the SELECT.
     pub functions: Vec<String>,
+    /// The functions in the order of their names, as they are remembered: by their places in the SELECT.
+    order: Vec<usize>,
 }
 
 impl Named {
@@ -154,10 +162,18 @@ impl Named {
             let shape = window.as_ref().and_then(|call| Some((call, window_call(call)?.shape()?)));
             shape.map_or_else(|| names.name(expr), |(call, shape)| window_name(call, shape))
         };
-        Named {
-            keys: aggregate.group_expr.iter().map(key).collect(),
-            functions: aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect(),
+        let mut functions: Vec<String> = aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect();
+        let mut order: Vec<usize> = (0..functions.len()).collect();
+        // Functions of one name differ in what a name doesn't show (a cast), never in nothing.
+        order.sort_by_cached_key(|n| (functions[*n].clone(), names.bare(&aggregate.aggr_expr[*n]).to_string()));
+        let mut same = 1;
+        for at in 1..order.len() {
+            same = if functions[order[at]] == functions[order[at - same]] { same + 1 } else { 1 };
+            if same > 1 {
+                functions[order[at]] += &format!("#{same}");
+            }
         }
+        Named { keys: aggregate.group_expr.iter().map(key).collect(), functions, order }
     }
 }
 
@@ -208,6 +224,13 @@ fn with_name(old: &Expr, new: Expr) -> Expr {
     new.alias_qualified(qualifier, name)
 }
 
+/// A key without dictionaries: each batch has its own, so what is remembered are the values.
+fn hydrated(key: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let is = key.get_type(schema)?;
+    let plain = values_of(&is);
+    Ok(if plain == is { key.clone() } else { with_name(key, cast(strip_alias(key), plain)) })
+}
+
 fn strip_alias(expr: &Expr) -> Expr {
     match expr {
         Expr::Alias(alias) => strip_alias(&alias.expr),
@@ -232,57 +255,72 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
 }
 
-fn spec(
-    partial: &Arc<dyn ExecutionPlan>,
+/// The operators: the aggregate, and a distinct for each argument whose values it wants once.
+fn chain(
+    partial: &AggregateExec,
     time: Option<TimeKey>,
     order_matters: bool,
-    names: Named,
+    names: &Named,
     request: &Request<'_>,
-) -> Result<AggregateSpec> {
-    let aggregate = as_aggregate(partial)?;
+) -> Result<ChainSpec> {
     let schema = partial.schema();
-    let width = aggregate.group_expr().num_group_exprs();
-    let numbered = |n: usize, name: &str, f: &FieldRef| -> FieldRef {
-        Field::new(format!("{n}:{name}"), f.data_type().clone(), true).into()
-    };
-    if (names.keys.len(), names.functions.len()) != (width, aggregate.aggr_expr().len()) {
+    let width = partial.group_expr().num_group_exprs();
+    if (names.keys.len(), names.functions.len()) != (width, partial.aggr_expr().len()) {
         return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
     }
     let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
-    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f)).collect();
-    let functions = aggregate.aggr_expr().to_vec();
+    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f.data_type())).collect();
+    let forget = match time {
+        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
+        _ => None,
+    };
+    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
+    let Lowered { functions, feeds, arguments } = lower(partial, &function_names)?;
     let mut at = width;
     let mut states = Vec::new();
-    for (function, name) in functions.iter().zip(&names.functions) {
+    for (function, name) in functions.iter().zip(&function_names) {
         let fields = function.state_fields()?;
         let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
-            Some(state) => numbered(at + n, &format!("{name}{state}"), f),
-            None => numbered(at + n, f.name(), f),
+            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
+            None => numbered(at + n, f.name(), f.data_type()),
         };
         states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
         at += fields.len();
     }
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
-    output.extend(functions.iter().enumerate().map(|(n, f)| column(width + n, f.field().data_type())));
-    let forget = match time {
-        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
-        _ => None,
-    };
+    // Behind the operator columns are known by their places in the SELECT.
+    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
     let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
-    Ok(AggregateSpec {
+    let aggregate = AggregateSpec {
         name: "aggregate".into(),
         key_schema: Arc::new(Schema::new(keys.clone())),
-        keys,
+        keys: keys.clone(),
         functions,
-        names: names.functions,
+        names: function_names,
         order_matters,
         states,
+        feeds,
+        inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
         output: Arc::new(Schema::new(output)),
         state_schema: Arc::new(Schema::new(state_fields)),
         emit: request.emit,
         forget,
-    })
+    };
+    let distinct = arguments.into_iter().enumerate().map(|(n, argument)| {
+        let value = numbered(width, &argument.name, &argument.data_type);
+        let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
+        let codec = Arc::new(KeyCodec::new(&keys)?);
+        let name = if n == 0 { "distinct".into() } else { format!("distinct#{}", n + 1) };
+        let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
+        Ok((Arc::new(spec), codec))
+    });
+    let codec = Arc::new(KeyCodec::new(&keys)?);
+    Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, distinct: distinct.collect::<Result<_>>()? })
+}
+
+fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
+    Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
 }
 
 fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {

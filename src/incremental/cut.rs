@@ -15,7 +15,7 @@ use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast};
 
 use super::aggregate::{Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, time_key};
 use super::batch_cell::BatchCell;
@@ -24,7 +24,6 @@ use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
 use super::{AggregatePart, IncrementalPlan, Input, StaticTable, TargetTraits, WatermarkInput, mode, names};
-use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::Emit;
 use crate::parser::OutputMode;
@@ -81,19 +80,18 @@ pub async fn plan(
         OutputMode::Complete => Emit::All,
     };
     let below = opened.aggregate.take().ok_or_else(|| Error::internal("the aggregate was lost"))?;
-    let Named { keys, functions } = Named::of(&below);
+    let Named { keys, functions, .. } = Named::of(&below);
     let text = names::above(&opened.plan, &below, &[keys, functions].concat(), is_leaf);
     let request = Request { state, mode, emit, partitions, cell: &opened.cell };
-    let Cut { first, spec } = cut(&below, time, &request).await?;
-    let leaf = Leaf::new("aggregate", leaf_schema(&spec.output, retracts));
+    let Cut { first, chain } = cut(&below, time, &request).await?;
+    let leaf = Leaf::new("aggregate", leaf_schema(&chain.aggregate.output, retracts));
     let mut above = replace_aggregate(opened.plan, &leaf, retracts)?;
     if retracts {
         above = retract::carry(above)?;
     }
     let post = Fragment::plan(state, &above, 1, true, &Ok).await?;
     let hidden = retracts.then(|| Hidden { visible: output.clone() });
-    let codec = Arc::new(KeyCodec::new(&spec.keys)?);
-    let part = AggregatePart { spec: Arc::new(spec), codec, post, leaf, hidden, ordered: target.ordered, text };
+    let part = AggregatePart { chain, post, leaf, hidden, ordered: target.ordered, text };
     let OpenPlan { inputs, watermarks, cell, .. } = opened;
     Ok(IncrementalPlan { mode, inputs, watermarks, statics, cell, first, aggregate: Some(part), output, retracts })
 }
@@ -265,7 +263,12 @@ fn result_of(aggregate: &Aggregate, leaf: &Arc<Leaf>, hidden: bool) -> DfResult<
     let column = |name: &str| Expr::Column(Column::new(Some(table.clone()), name));
     let mut exprs: Vec<Expr> = Vec::new();
     for (n, (qualifier, field)) in aggregate.schema.iter().enumerate() {
-        exprs.push(column(&format!("c{n}")).alias_qualified(qualifier.cloned(), field.name()));
+        let name = format!("c{n}");
+        let result = column(&name);
+        // What is remembered has no dictionaries.
+        let is = scan.schema().field_with_unqualified_name(&name)?.data_type();
+        let result = if is == field.data_type() { result } else { cast(result, field.data_type().clone()) };
+        exprs.push(result.alias_qualified(qualifier.cloned(), field.name()));
     }
     if hidden {
         exprs.extend(super::retract::fields().iter().map(|f| column(f.name())));

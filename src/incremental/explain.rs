@@ -5,7 +5,7 @@ use std::fmt::Write;
 use arrow::datatypes::FieldRef;
 
 use super::IncrementalPlan;
-use crate::operator::{AggregateSpec, Emit};
+use crate::operator::{AggregateSpec, ChainSpec, Emit, Feed};
 use crate::planner::interval_text;
 
 /// The plan as text, the sink's side first.
@@ -20,12 +20,24 @@ pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
         line(indent, "Fragment".into());
         part.post.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
         indent += 2;
-        line(indent, format!("Operator {}: {}", part.spec.name, describe(&part.spec)));
-        line(indent, format!("  state: {}", bound(&part.spec)));
-        if let Some(costs) = grows_within_groups(&part.spec) {
+        let aggregate = &part.chain.aggregate;
+        let mut bounds = bounds(&part.chain).into_iter();
+        line(indent, format!("Operator {}: {}", aggregate.name, describe(aggregate)));
+        line(indent, format!("  state: {}", bounds.next().unwrap_or_default()));
+        if let Some(costs) = grows_within_groups(aggregate) {
             line(indent, format!("  {costs}"));
         }
         indent += 2;
+        for (n, ((distinct, _), bound)) in part.chain.distinct.iter().zip(bounds).enumerate() {
+            let wants = |at: &usize| aggregate.feeds[*at] == Feed::Values(n + 1);
+            let names: Vec<&str> =
+                (0..aggregate.names.len()).filter(wants).map(|at| aggregate.names[at].as_str()).collect();
+            line(
+                indent,
+                format!("Operator {}: hands each value of a group on once, for {}", distinct.name, names.join(", ")),
+            );
+            line(indent, format!("  state: {bound}"));
+        }
     }
     line(indent, "Fragment".into());
     plan.first.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
@@ -72,14 +84,18 @@ fn grows_within_groups(spec: &AggregateSpec) -> Option<String> {
     })
 }
 
-/// What bounds an aggregate's state.
-pub fn bound(spec: &AggregateSpec) -> String {
-    match spec.forget {
-        Some(by) => {
-            format!("one row a group, until the watermark reaches the end of {}", name(spec.keys[by.column].name()))
-        }
-        None if spec.keys.is_empty() => "one row".into(),
-        None if spec.emit == Emit::All => "one row a group, kept for ever (COMPLETE sends all of them)".into(),
-        None => "UNBOUNDED: one row a group, kept for ever, as no key is a watermarked time".into(),
-    }
+/// What bounds the state of each operator, the aggregate first.
+pub fn bounds(chain: &ChainSpec) -> Vec<String> {
+    let spec = &chain.aggregate;
+    let each = |row: &str| match spec.forget {
+        Some(by) => format!("{row}, until the watermark reaches the end of {}", name(spec.keys[by.column].name())),
+        None if spec.emit == Emit::All => format!("{row}, kept for ever (COMPLETE sends all of them)"),
+        None => format!("UNBOUNDED: {row}, kept for ever, as no key is a watermarked time"),
+    };
+    let group = if spec.keys.is_empty() { "one row".into() } else { each("one row a group") };
+    let value = || match spec.keys.is_empty() {
+        true => "UNBOUNDED: one row a value, kept for ever".into(),
+        false => each("one row a value of a group").replace("sends all of them", "sends all groups"),
+    };
+    std::iter::once(group).chain(chain.distinct.iter().map(|_| value())).collect()
 }

@@ -8,10 +8,12 @@ mod batch_cell;
 mod cut;
 mod explain;
 mod fragment;
+mod lower;
 mod mode;
 mod names;
 mod now;
 mod panes;
+mod rehearsal;
 mod retract;
 mod tap;
 mod upsert_key;
@@ -23,15 +25,14 @@ use datafusion::catalog::TableProvider;
 
 pub use batch_cell::{BatchCell, TimeStats};
 pub use cut::plan;
-pub use explain::{bound, explain};
+pub use explain::{bounds, explain};
 pub use fragment::Fragment;
 pub use mode::volatile_functions;
 pub use retract::{Hidden, changes_of, with_hidden};
 pub use upsert_key::upsert_key;
 
 use crate::catalog::StreamDef;
-use crate::delta::keys::KeyCodec;
-use crate::operator::AggregateSpec;
+use crate::operator::ChainSpec;
 use crate::parser::OutputMode;
 use crate::planner::leaf::Leaf;
 use crate::planner::watermark::WatermarkSpec;
@@ -73,10 +74,9 @@ pub struct StaticTable {
     pub provider: Arc<dyn TableProvider>,
 }
 
-/// The operator of a plan and what it hands its result to.
+/// The operators of a plan and what they hand their result to.
 pub struct AggregatePart {
-    pub spec: Arc<AggregateSpec>,
-    pub codec: Arc<KeyCodec>,
+    pub chain: Arc<ChainSpec>,
     /// The fragment from its result to the query's.
     pub post: Fragment,
     /// Where the operator's result enters `post`.

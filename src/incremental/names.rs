@@ -24,17 +24,15 @@ impl Names {
         Names { qualified }
     }
 
-    /// An expression without relations.
+    /// An expression without relations and aliases.
     pub fn bare(&self, expr: &Expr) -> Expr {
-        let bare = expr.clone().transform(|e| {
+        let bare = expr.clone().transform_up(|e| {
             Ok(match e {
                 Expr::Column(column) if !self.qualified => {
                     Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
                 }
-                Expr::Alias(mut alias) => {
-                    alias.relation = None;
-                    Transformed::yes(Expr::Alias(alias))
-                }
+                // Rewritten calls keep the name that they had, with its relations.
+                Expr::Alias(alias) => Transformed::yes(*alias.expr),
                 other => Transformed::no(other),
             })
         });

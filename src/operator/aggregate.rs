@@ -2,7 +2,7 @@
 //!
 //! RELATION   γ keys, f₁ … fₙ
 //! REMEMBERS  group key → the partial states of f₁ … fₙ
-//! ON CHANGE  merge the partial states of the group; emit its new row (and take back the old one)
+//! ON CHANGE  merge the partial states of the group, add its new values; emit its new row (and take back the old one)
 //! FORGETS    groups whose time is at or before the watermark; in APPEND emits them then; in COMPLETE never
 //! REFUSES    input that retracts
 //!
@@ -10,18 +10,21 @@
 //! in    (a,3) (a,4)        (b,1)      partial states, a row or more a group
 //! out   (a,7)              (b,1)
 //! ```
+//! Input 0 are partial states. A DISTINCT function gets plain values instead, each once, by an input of its argument's own.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::{concat, take};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::GroupsAccumulatorAdapter;
 
+use super::forget::ForgetBy;
+use super::met_keys::MetKeys;
 use super::{BatchInfo, KeyedDelta, Operator, Output};
-use crate::delta::time::{micros_ceil, time_values, unit_of};
 use crate::error::{Error, Result};
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
@@ -36,13 +39,13 @@ pub enum Emit {
     All,
 }
 
-/// By which key column groups are forgotten.
+/// What a function is fed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ForgetBy {
-    /// Index of a time column among the keys.
-    pub column: usize,
-    /// What the group's end is behind that column's value, in the column's unit: a window's size, or 0.
-    pub size: i64,
+pub enum Feed {
+    /// Partial states: the columns of input 0 from this one on.
+    States(usize),
+    /// The values of this input, behind the group's keys.
+    Values(usize),
 }
 
 /// What all partitions of an aggregate share.
@@ -56,6 +59,10 @@ pub struct AggregateSpec {
     pub order_matters: bool,
     /// The fields of each function's partial state.
     pub states: Vec<Vec<FieldRef>>,
+    /// What each function is fed with.
+    pub feeds: Vec<Feed>,
+    /// The types of the values that the inputs from 1 on bring.
+    pub inputs: Vec<DataType>,
     /// Keys, then one column a function.
     pub output: SchemaRef,
     /// Keys, then the states' fields.
@@ -67,35 +74,35 @@ pub struct AggregateSpec {
 }
 
 impl AggregateSpec {
-    /// The time at which a group may be forgotten, in microseconds, for each row of the key columns.
-    ///
-    /// # Errors
-    /// Internal, when the column holds no time.
-    pub fn times(&self, keys: &[ArrayRef]) -> Result<Option<Vec<i64>>> {
-        let Some(ForgetBy { column, size }) = self.forget else { return Ok(None) };
-        let times = time_values(&keys[column])?;
-        let unit = unit_of(keys[column].data_type())?;
-        // A group without a time never ends: its rows join no window, so windows have none.
-        let end = |row: usize| {
-            if times.is_null(row) { i64::MAX } else { micros_ceil(times.value(row).saturating_add(size), unit) }
-        };
-        Ok(Some((0..times.len()).map(end).collect()))
-    }
-
     fn accumulators(&self) -> Result<Vec<Box<dyn GroupsAccumulator>>> {
-        self.functions.iter().map(|function| self.accumulator(function)).collect()
+        Ok(self.functions.iter().map(|function| self.accumulator(function)).collect::<Result<_, DataFusionError>>()?)
     }
 
     /// An accumulator whose partial states are those that the fragment makes: without keys DataFusion takes another kind
     /// than with them, and some functions (`corr`) have states of another meaning there.
-    fn accumulator(&self, function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
+    ///
+    /// # Errors
+    /// Of DataFusion, for a type that the function can't take.
+    pub fn accumulator(
+        &self,
+        function: &Arc<AggregateFunctionExpr>,
+    ) -> Result<Box<dyn GroupsAccumulator>, DataFusionError> {
         if !self.keys.is_empty() && function.groups_accumulator_supported() {
-            return function.create_groups_accumulator().map_err(Error::from);
+            return function.create_groups_accumulator();
         }
         // The adapter makes its accumulators when groups come: one that can't be made is to be heard of before.
         function.create_accumulator()?;
         let function = function.clone();
         Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
+    }
+
+    /// Whether column `n` of input 0, behind the keys, is merged, and not another operator's to read.
+    fn merges(&self, n: usize) -> bool {
+        let is_in = |(feed, fields): (&Feed, &Vec<FieldRef>)| match feed {
+            Feed::States(first) => (*first..*first + fields.len()).contains(&n),
+            Feed::Values(_) => false,
+        };
+        self.feeds.iter().zip(&self.states).any(is_in)
     }
 
     /// The functions' results from their states.
@@ -140,8 +147,9 @@ pub struct Aggregate {
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
     /// The slots this batch touched; a group's number in the batch is its index here.
     touched: Vec<Slot>,
-    /// Their keys, in pieces, where those can be kept as they came.
-    keys: Vec<Vec<ArrayRef>>,
+    keys: MetKeys,
+    /// Values of inputs behind the first, with their groups' numbers.
+    values: Vec<(Feed, ArrayRef, Vec<usize>)>,
     /// The slot and the group of each row at hand.
     slots: Vec<Slot>,
     groups: Vec<usize>,
@@ -151,8 +159,8 @@ impl Aggregate {
     /// A partition that has seen nothing of any batch.
     pub fn new(spec: Arc<AggregateSpec>) -> Result<Self> {
         let accumulators = spec.accumulators()?;
-        let (touched, keys, slots, groups) = Default::default();
-        Ok(Aggregate { spec, accumulators, touched, keys, slots, groups })
+        let (touched, keys, values, slots, groups) = Default::default();
+        Ok(Aggregate { spec, accumulators, touched, keys, values, slots, groups })
     }
 
     /// Gives each row its group's number in the batch; new ones are appended to `touched`, and their keys kept.
@@ -171,32 +179,71 @@ impl Aggregate {
             }
             self.groups.push(*number as usize);
         }
-        if state.codec().is_plain() && !new.is_empty() {
-            let new = UInt32Array::from(new);
-            let columns = changes.rows.columns()[..self.spec.keys.len()].iter().map(|column| take(column, &new, None));
-            self.keys.push(columns.collect::<std::result::Result<_, _>>().map_err(Error::from)?);
+        self.keys.keep(&changes.rows.columns()[..self.spec.keys.len()], new, state)
+    }
+
+    /// Merges partial states of input 0, and what is remembered of the groups that the batch met with them.
+    fn merge(&mut self, columns: &[ArrayRef], old: Option<(Vec<usize>, Vec<ArrayRef>)>) -> Result<()> {
+        let (groups, total) = (&self.groups, self.touched.len());
+        let both: Vec<usize> = match &old {
+            Some((olds, _)) if self.spec.order_matters => olds.iter().chain(groups).copied().collect(),
+            _ => Vec::new(),
+        };
+        let mut at = 0;
+        for ((accumulator, fields), feed) in self.accumulators.iter_mut().zip(&self.spec.states).zip(&self.spec.feeds) {
+            let remembered = at..at + fields.len();
+            at += fields.len();
+            let Feed::States(first) = *feed else { continue };
+            let new = &columns[first..first + fields.len()];
+            // Accumulators take it that every group up to the number they are told has a row in the call, or had one before:
+            // the new rows name all new groups, the remembered ones don't.
+            match &old {
+                None => accumulator.merge_batch(new, groups, total)?,
+                Some((_, old)) if self.spec.order_matters => {
+                    let both_of = |(old, new): (&ArrayRef, &ArrayRef)| concat(&[old.as_ref(), new.as_ref()]);
+                    let columns = old[remembered].iter().zip(new).map(both_of);
+                    let columns = columns.collect::<std::result::Result<Vec<_>, _>>().map_err(Error::from)?;
+                    accumulator.merge_batch(&columns, &both, total)?;
+                }
+                Some((olds, old)) => {
+                    accumulator.merge_batch(new, groups, total)?;
+                    accumulator.merge_batch(&old[remembered], olds, total)?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// The keys of all touched groups.
-    fn touched_keys(&mut self, touched: &[Slot], state: &StateTable) -> Result<Vec<ArrayRef>> {
-        let pieces = std::mem::take(&mut self.keys);
-        if !state.codec().is_plain() {
-            return state.key_columns(touched);
+    /// Gives the functions that are fed with values what their inputs have brought, and what is remembered.
+    fn feed(&mut self, state: &StateTable) -> Result<()> {
+        if self.spec.inputs.is_empty() || self.touched.is_empty() {
+            return Ok(());
         }
-        let column = |n: usize| {
-            let column: Vec<&dyn Array> = pieces.iter().map(|piece| piece[n].as_ref()).collect();
-            concat(&column).map_err(Error::from)
-        };
-        (0..self.spec.keys.len()).map(column).collect()
-    }
-
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        let mut at = 0;
-        for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
-            accumulator.merge_batch(&states[at..at + fields.len()], groups, self.touched.len()).map_err(Error::from)?;
-            at += fields.len();
+        let total = self.touched.len();
+        let old = self.remembered(0, state)?;
+        let came = std::mem::take(&mut self.values);
+        for (n, data_type) in self.spec.inputs.iter().enumerate() {
+            let input = Feed::Values(n + 1);
+            let came = || came.iter().filter(|(of, ..)| *of == input);
+            // First a NULL for each group, which no function counts: accumulators want groups without values named too.
+            let nulls = new_null_array(data_type, total);
+            let values = std::iter::once(nulls.as_ref()).chain(came().map(|(_, values, _)| values.as_ref()));
+            let values = concat(&values.collect::<Vec<_>>()).map_err(Error::from)?;
+            let groups: Vec<usize> = (0..total).chain(came().flat_map(|(.., groups)| groups.iter().copied())).collect();
+            let mut at = 0;
+            for ((accumulator, fields), feed) in
+                self.accumulators.iter_mut().zip(&self.spec.states).zip(&self.spec.feeds)
+            {
+                let remembered = at..at + fields.len();
+                at += fields.len();
+                if *feed != input {
+                    continue;
+                }
+                accumulator.update_batch(&[values.clone()], &groups, None, total)?;
+                if let Some((olds, old)) = &old {
+                    accumulator.merge_batch(&old[remembered], olds, total)?;
+                }
+            }
         }
         Ok(())
     }
@@ -220,7 +267,7 @@ impl Aggregate {
             return Ok(None);
         }
         let touched = std::mem::take(&mut self.touched);
-        let keys = self.touched_keys(&touched, state)?;
+        let keys = self.keys.columns(&touched, state)?;
         let mut states = Vec::new();
         for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
             let columns = accumulator.state(EmitTo::All).map_err(Error::from)?;
@@ -229,7 +276,7 @@ impl Aggregate {
             }
         }
         self.accumulators = self.spec.accumulators()?;
-        let times = self.spec.times(&keys)?;
+        let times = self.spec.forget.map(|by| by.times(&keys)).transpose()?;
         out.updated += touched.len() as u64;
         let rows = state.write(touched, keys, states, times.as_deref())?;
         out.upserts.push(rows.clone());
@@ -249,7 +296,7 @@ impl Operator for Aggregate {
         &self.spec.name
     }
 
-    fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
+    fn push(&mut self, input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
         let first = self.touched.len();
         self.number_groups(changes, state)?;
         let columns = &changes.rows.columns()[self.spec.keys.len()..];
@@ -257,27 +304,20 @@ impl Operator for Aggregate {
             None => columns.to_vec(),
             Some(rows) => {
                 let rows = UInt32Array::from(rows.clone());
-                columns.iter().map(|c| take(c, &rows, None)).collect::<Result<_, _>>().map_err(Error::from)?
+                let one = |(n, column): (usize, &ArrayRef)| match input > 0 || self.spec.merges(n) {
+                    true => take(column, &rows, None),
+                    false => Ok(column.clone()),
+                };
+                columns.iter().enumerate().map(one).collect::<Result<_, _>>().map_err(Error::from)?
             }
         };
-        let mut groups = std::mem::take(&mut self.groups);
-        // Accumulators take it that every group up to the number they are told has a row in the call, or had one before:
-        // the new rows name all new groups, the remembered ones don't.
-        match self.remembered(first, state)? {
-            None => self.merge(&columns, &groups)?,
-            Some((old_groups, old)) if self.spec.order_matters => {
-                let both = |(old, new): (&ArrayRef, &ArrayRef)| concat(&[old.as_ref(), new.as_ref()]);
-                let columns = old.iter().zip(&columns).map(both).collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
-                let all: Vec<usize> = old_groups.into_iter().chain(groups.iter().copied()).collect();
-                self.merge(&columns, &all)?;
-            }
-            Some((old_groups, old)) => {
-                self.merge(&columns, &groups)?;
-                self.merge(&old, &old_groups)?;
-            }
+        if input == 0 {
+            let old = self.remembered(first, state)?;
+            return self.merge(&columns, old);
         }
-        groups.clear();
-        self.groups = groups;
+        for column in columns {
+            self.values.push((Feed::Values(input), column, std::mem::take(&mut self.groups)));
+        }
         Ok(())
     }
 
@@ -289,6 +329,7 @@ impl Operator for Aggregate {
             self.emit(&slots, state, &mut out.old_rows)?;
             out.old_keys = had;
         }
+        self.feed(state)?;
         let written = self.write(state, out)?;
         if let (Emit::Changed { old }, Some(written)) = (self.spec.emit, written) {
             let (keys, states) = written.columns().split_at(self.spec.keys.len());
@@ -297,15 +338,11 @@ impl Operator for Aggregate {
                 out.new_keys = (0..written.num_rows() as u32).collect();
             }
         }
-        if let (Some(_), Some(watermark)) = (self.spec.forget, batch.watermark) {
-            let until = watermark.saturating_mul(1_000);
+        if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
             if self.spec.emit == Emit::Closed {
                 self.emit(&state.due(until), state, &mut out.rows)?;
             }
-            if let Some(keys) = state.forget_due(until, &self.spec.key_schema)? {
-                out.removed += keys.num_rows() as u64;
-                out.deletes.push(keys);
-            }
+            ForgetBy::forget(until, &self.spec.key_schema, state, out)?;
         }
         if self.spec.emit == Emit::All {
             self.emit(&state.slots(), state, &mut out.rows)?;

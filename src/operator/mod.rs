@@ -4,13 +4,25 @@
 //! partitions, and the state of its partition; it hands out what changed in its output. It does not know of
 //! batches before or after, of files, or of other operators.
 
+/// One row a group.
 mod aggregate;
+/// The operators of one partition, one behind the other.
+mod chain;
+/// Each value of a group once.
+mod distinct;
+/// Forgetting by time.
+mod forget;
+/// The keys that a batch met first.
+mod met_keys;
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-pub use aggregate::{Aggregate, AggregateSpec, Emit, ForgetBy};
+pub use aggregate::{Aggregate, AggregateSpec, Emit, Feed};
+pub use chain::{Chain, ChainSpec};
+pub use distinct::{Distinct, DistinctSpec};
+pub use forget::ForgetBy;
 
 use crate::delta::keys::Keys;
 use crate::error::Result;

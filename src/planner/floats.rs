@@ -88,6 +88,11 @@ impl ScalarUDFImpl for OneForm {
         Ok(args.arg_fields[0].as_ref().clone().with_name(self.name()).into())
     }
 
+    // The name of what is given its one form: names say what a user wrote.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|expr| expr.schema_name().to_string()).collect())
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(args.number_rows)?;
         // Adding 0.0 makes −0.0 the other zero.

@@ -2,6 +2,7 @@
 //!
 //! What a mode makes possible is not judged here ([`crate::incremental`] does), nor is anything run.
 
+mod bit_xor;
 pub mod event_time;
 pub mod expand;
 mod floats;
@@ -37,6 +38,7 @@ pub fn register(ctx: &SessionContext) {
         ctx.register_udf((***function).clone());
     }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
+    ctx.register_udaf(AggregateUDF::from(bit_xor::BitXor::default()));
 }
 
 /// Plans a query over streams and tables. A stream stands in it as a scan of its source ([`stream_of`]), with its

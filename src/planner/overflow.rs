@@ -3,6 +3,7 @@
 //! Once types are final, arithmetic on integers becomes functions of ours, under the names it had; `sum` is registered over
 //! DataFusion's, and is DataFusion's in everything but the adding.
 
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +13,7 @@ use arrow::compute::sum_checked;
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Field, FieldRef, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue, exec_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_err, internal_err};
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -151,8 +152,12 @@ impl AggregateUDFImpl for CheckedSum {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match args.return_field.data_type() {
-            DataType::Int64 if !args.is_distinct => Ok(Box::new(OneSum::<Int64Type>::default())),
-            DataType::UInt64 if !args.is_distinct => Ok(Box::new(OneSum::<UInt64Type>::default())),
+            DataType::Int64 if args.is_distinct => Ok(Box::new(OnceEach::<Int64Type>::new(self.0.accumulator(args)?))),
+            DataType::UInt64 if args.is_distinct => {
+                Ok(Box::new(OnceEach::<UInt64Type>::new(self.0.accumulator(args)?)))
+            }
+            DataType::Int64 => Ok(Box::new(OneSum::<Int64Type>::default())),
+            DataType::UInt64 => Ok(Box::new(OneSum::<UInt64Type>::default())),
             _ => self.0.accumulator(args),
         }
     }
@@ -225,6 +230,46 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumul
 
     fn size(&self) -> usize {
         size_of_val(self)
+    }
+}
+
+/// The sum of one group's distinct values, which DataFusion gathers.
+#[derive(Debug)]
+struct OnceEach<T> {
+    values: Box<dyn Accumulator>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> OnceEach<T> {
+    fn new(values: Box<dyn Accumulator>) -> Self {
+        OnceEach { values, of: PhantomData }
+    }
+}
+
+impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumulator for OnceEach<T> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.update_batch(values)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.values.merge_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut sum = OneSum::<T>::default();
+        for state in self.values.state()? {
+            let ScalarValue::List(list) = state else { return internal_err!("distinct values that are no list") };
+            sum.update_batch(&[list.values().clone()])?;
+        }
+        sum.evaluate()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.values.state()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.size()
     }
 }
 

@@ -15,5 +15,5 @@ mod table;
 /// Which files make up a version, and which are no longer needed.
 pub mod versions;
 
-pub use operator_state::{OperatorState, Shape};
+pub use operator_state::{OperatorState, Shape, Spread};
 pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

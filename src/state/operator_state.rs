@@ -29,6 +29,16 @@ pub struct Shape {
     /// As kept in the checkpoint, and compared at a restart.
     pub stored: StateSchema,
     pub partitions: usize,
+    /// What decides in which partition a row lies. `None`: its key.
+    pub spread: Option<Spread>,
+}
+
+/// The first columns of a key, which decide in which partition a row lies.
+#[derive(Clone)]
+pub struct Spread {
+    /// Of these columns.
+    pub codec: Arc<KeyCodec>,
+    pub columns: usize,
 }
 
 /// An operator's state. See the module's documentation.
@@ -135,7 +145,13 @@ impl OperatorState {
         let width = shape.keys.fields().len();
         let one = |batch: &RecordBatch| -> Result<(RecordBatch, Keys, Vec<Vec<u32>>)> {
             let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
-            let parts = split(&keys, self.partitions.len());
+            let parts = match &shape.spread {
+                None => split(&keys, self.partitions.len()),
+                Some(by) => {
+                    let keys = by.codec.encode(&batch.columns()[..by.columns], batch.num_rows())?;
+                    split(&keys, self.partitions.len())
+                }
+            };
             Ok((batch.clone(), keys, parts))
         };
         // The file's batches are shared out between as many threads as there are partitions.

@@ -102,6 +102,9 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) AS n, count(v) AS m, sum(v) AS s, avg(v) AS a FROM s",
     "SELECT f, count(*) AS n, max(v) AS hi FROM s GROUP BY f",
     "SELECT k, avg(v) AS a, stddev(v) AS d, count(DISTINCT v) AS u FROM s GROUP BY k",
+    "SELECT k, count(DISTINCT v) AS u, sum(DISTINCT v) FILTER (WHERE v > 0) AS s, avg(DISTINCT v) AS a, count(DISTINCT f) AS fs, min(DISTINCT v) AS lo, count(*) AS n FROM s GROUP BY k",
+    "SELECT sum(DISTINCT v) AS s, count(DISTINCT v % 3) AS m, count(DISTINCT k) FILTER (WHERE v > 0) AS k, bit_xor(DISTINCT v) AS x FROM s",
+    "SELECT window.start AS w, count(DISTINCT k) AS u, sum(DISTINCT v) AS s FROM s GROUP BY window(ts, '10 seconds', '4 seconds') HAVING count(DISTINCT f) < 4",
     "SELECT k, sum(v) FILTER (WHERE v > 0) AS p, bool_or(v > 500) AS b FROM s GROUP BY k HAVING count(*) % 2 = 1",
     "SELECT window.start AS w, window.end AS e, k, count(*) AS n, sum(v) AS s FROM s GROUP BY window(ts, '10 seconds'), k",
     "SELECT window.start AS w, count(*) AS n, min(v) AS lo, max(k) AS top FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
@@ -257,17 +260,17 @@ fn append_gives_what_is_final() {
         let folder = tempfile::tempdir().expect("a folder");
         let session = session();
         let ask = |sql: &str| run(&session, sql).map_err(|e| TestCaseError::fail(e.to_string()));
-        let query = "SELECT window.start AS w, k, count(*) AS n FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
+        let query = "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
         let start = format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE APPEND TRIGGER MANUAL CHECKPOINT '{}'", folder.path().join("cp").display());
         ask("SET clock = 'manual'")?;
-        ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;
+        ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;
         ask(&start)?;
         let mut now = 0i64;
         for batch in &batches {
             let mut values = Vec::new();
             for (gap, k) in batch {
                 now += gap;
-                values.push(format!("(to_timestamp_micros({now}), {k})"));
+                values.push(format!("(to_timestamp_micros({now}), {k}, {})", now % 3));
             }
             ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
             ask("STEP QUERY q 100 BATCHES")?;

@@ -181,3 +181,20 @@ fn a_folder_that_is_no_value_of_its_column_is_named() {
     assert!(err.contains(".json: its folder says k = NULL, and k is STRING NOT NULL\n"), "{err}");
     assert_eq!(out, "n\n3\n", "what is not asked for is not looked at");
 }
+
+#[test]
+fn a_batch_of_a_distinct_count_costs_what_it_changed() {
+    let bytes = |rows: &str| {
+        let (out, err) = script(&format!(
+            "CREATE STREAM s (v BIGINT);
+             START QUERY q INTO TABLE r AS SELECT count(DISTINCT v) AS n, sum(DISTINCT v) AS s FROM s TRIGGER MANUAL;
+             INSERT INTO s {rows}; STEP QUERY q; INSERT INTO s VALUES (-1), (1); STEP QUERY q;
+             SHOW PROGRESS FOR q LAST 1 FORMAT JSON;"
+        ));
+        let found = out.split("\"checkpointBytes\":").nth(1).or_else(|| out.split("\"\"checkpointBytes\"\":").nth(1));
+        let found = found.unwrap_or_else(|| panic!("{out}\n{err}")).split([',', '}']).next().unwrap();
+        found.parse::<u64>().unwrap()
+    };
+    let (few, many) = (bytes("VALUES (1)"), bytes("SELECT value FROM generate_series(1, 30000)"));
+    assert!(many < few + 100, "{few} bytes after one value, {many} after 30,000");
+}

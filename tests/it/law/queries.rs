@@ -274,7 +274,13 @@ fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
 
 /// An aggregate, or an expression of some.
 fn measure(dice: &mut Dice) -> String {
-    match dice.below(16) {
+    match dice.below(18) {
+        5 => {
+            let (one, other) = (dice.pick(&["x.v", "x.k", "x.f"]), dice.pick(&["x.v % 7", "x.g", "x.d", "x.v"]));
+            let other = call(dice, &[&format!("count(DISTINCT {other})")]);
+            format!("count(DISTINCT {one}) * 1000 + {other}")
+        }
+        6 => "sum(DISTINCT x.v) * 2 - count(DISTINCT x.v) + avg(DISTINCT x.v)".into(),
         0 => format!("coalesce({}, 0) * 2 + count(*)", call(dice, &["sum(x.v)", "max(x.v)", "count(x.g)"])),
         1 => "CASE WHEN count(*) > 2 THEN 'many' WHEN max(x.v) IS NULL THEN 'none' ELSE 'few' END".into(),
         2 => "sum(x.v) / nullif(count(x.v), 0)".into(),
@@ -326,6 +332,18 @@ fn measure(dice: &mut Dice) -> String {
                 "min(x.p)",
                 "sum(DISTINCT x.p)",
                 "avg(DISTINCT x.v)",
+                "avg(DISTINCT x.g)",
+                "avg(DISTINCT x.p)",
+                "sum(DISTINCT x.g)",
+                "count(DISTINCT x.p)",
+                "count(DISTINCT x.ts)",
+                "count(DISTINCT x.b)",
+                "count(DISTINCT x.v % 7)",
+                "count(DISTINCT named_struct('k', x.k, 'v', x.v % 3))",
+                "bit_xor(DISTINCT x.v)",
+                "var_pop(DISTINCT x.v)",
+                "min(DISTINCT x.v)",
+                "max(DISTINCT x.k)",
                 "array_agg(DISTINCT x.v ORDER BY x.v)",
                 "string_agg(DISTINCT x.k, ',' ORDER BY x.k)",
                 "percentile_cont(0.25) WITHIN GROUP (ORDER BY x.v)",

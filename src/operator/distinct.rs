@@ -1,0 +1,165 @@
+//! Distinct: each value of a group once.
+//!
+//! RELATION   δ (group, value)
+//! REMEMBERS  (group, value), and nothing with it
+//! ON CHANGE  hand on what was never there
+//! FORGETS    values of groups whose time is at or before the watermark
+//! REFUSES    input that retracts
+//!
+//! ```text
+//! in    (a,[3,4]) (a,[4])   (b,[3])      the values of a batch, a list or more a group
+//! out   (a,3) (a,4)         (b,3)
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::SchemaRef;
+
+use super::forget::ForgetBy;
+use super::met_keys::MetKeys;
+use super::{BatchInfo, KeyedDelta, Operator, Output};
+use crate::error::{Error, Result};
+use crate::state::{NO_NUMBER, Slot, StateTable};
+
+/// What all partitions of a distinct share.
+pub struct DistinctSpec {
+    /// `distinct`, `distinct#2`
+    pub name: String,
+    /// The input's column of lists; its first columns are the group.
+    pub lists: usize,
+    /// The group's columns, then the value: the key, and all that there is.
+    pub keys: SchemaRef,
+    pub forget: Option<ForgetBy>,
+}
+
+/// One partition's work on one batch. See the module's documentation.
+pub struct Distinct {
+    spec: Arc<DistinctSpec>,
+    /// What this batch has brought.
+    fresh: Vec<Slot>,
+    keys: MetKeys,
+}
+
+impl Distinct {
+    /// A partition that has seen nothing of any batch.
+    pub fn new(spec: Arc<DistinctSpec>) -> Self {
+        Distinct { spec, fresh: Vec::new(), keys: MetKeys::default() }
+    }
+}
+
+impl Operator for Distinct {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
+        let lists = changes.rows.column(self.spec.lists).as_list_opt::<i32>();
+        let lists = lists.ok_or_else(|| Error::internal("distinct values that are no lists"))?;
+        let (mut groups, mut values) = (Vec::new(), Vec::new());
+        let mut spread = |row: u32| {
+            let (from, to) = (lists.value_offsets()[row as usize], lists.value_offsets()[row as usize + 1]);
+            for value in (from..to).filter(|at| lists.is_valid(row as usize) && lists.values().is_valid(*at as usize)) {
+                groups.push(row);
+                values.push(value as u32);
+            }
+        };
+        match &changes.select {
+            None => (0..changes.rows.num_rows() as u32).for_each(&mut spread),
+            Some(rows) => rows.iter().copied().for_each(&mut spread),
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        let (groups, values) = (UInt32Array::from(groups), UInt32Array::from(values));
+        let Some((field, group)) = self.spec.keys.fields().split_last() else {
+            return Err(Error::internal("distinct without a value"));
+        };
+        let columns = changes.rows.columns()[..group.len()].iter().map(|column| take(column, &groups, None));
+        let mut columns = columns.collect::<std::result::Result<Vec<_>, _>>().map_err(Error::from)?;
+        let value = take(lists.values(), &values, None).map_err(Error::from)?;
+        columns.push(cast(&value, field.data_type()).map_err(Error::from)?);
+        let keys = state.codec().encode(&columns, values.len())?;
+        let mut slots = Vec::with_capacity(values.len());
+        state.find_or_insert_all(&keys, None, values.len(), &mut slots);
+        let mut new = Vec::new();
+        for (at, slot) in slots.into_iter().enumerate() {
+            if !state.has_values(slot) && *state.number(slot) == NO_NUMBER {
+                *state.number(slot) = self.fresh.len() as u32;
+                self.fresh.push(slot);
+                new.push(at as u32);
+            }
+        }
+        self.keys.keep(&columns, new, state)
+    }
+
+    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()> {
+        if !self.fresh.is_empty() {
+            let fresh = std::mem::take(&mut self.fresh);
+            let keys = self.keys.columns(&fresh, state)?;
+            let times = self.spec.forget.map(|by| by.times(&keys)).transpose()?;
+            out.updated += fresh.len() as u64;
+            let rows = state.write(fresh, keys, Vec::new(), times.as_deref())?;
+            out.upserts.push(rows.clone());
+            out.rows.push(rows);
+        }
+        if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
+            ForgetBy::forget(until, &self.spec.keys, state, out)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ListArray, RecordBatch, TimestampMillisecondArray};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
+
+    use super::*;
+    use crate::delta::keys::KeyCodec;
+
+    fn pairs(batches: &[RecordBatch]) -> Vec<(i64, i64)> {
+        let mut pairs = Vec::new();
+        for batch in batches {
+            let groups = batch.column(0).as_primitive::<arrow::datatypes::TimestampMillisecondType>();
+            let values = batch.column(1).as_primitive::<Int64Type>();
+            pairs.extend(groups.values().iter().copied().zip(values.values().iter().copied()));
+        }
+        pairs.sort();
+        pairs
+    }
+
+    #[test]
+    fn a_value_passes_once_until_its_group_is_forgotten() {
+        let time = DataType::Timestamp(TimeUnit::Millisecond, None);
+        let keys = Arc::new(Schema::new(vec![Field::new("0:w", time, true), Field::new("1:x", DataType::Int64, true)]));
+        let fields: Vec<_> = keys.fields().iter().cloned().collect();
+        let mut state = StateTable::new(keys.clone(), 2, Arc::new(KeyCodec::new(&fields).unwrap()));
+        let forget = Some(ForgetBy { column: 0, size: 10 });
+        let mut distinct = Distinct::new(Arc::new(DistinctSpec { name: "distinct".into(), lists: 1, keys, forget }));
+        let group = KeyCodec::new(&fields[..1]).unwrap();
+        let mut batch = |rows: &[(i64, &[Option<i64>])], watermark: Option<i64>| {
+            let groups = TimestampMillisecondArray::from_iter_values(rows.iter().map(|row| row.0));
+            let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(rows.iter().map(|row| Some(row.1.to_vec())));
+            let rows = RecordBatch::try_from_iter([
+                ("w", Arc::new(groups) as arrow::array::ArrayRef),
+                ("x", Arc::new(lists) as _),
+            ]);
+            let rows = rows.unwrap();
+            let keys = Arc::new(group.encode(&rows.columns()[..1], rows.num_rows()).unwrap());
+            let info = BatchInfo { watermark, ..BatchInfo::default() };
+            let mut out = Output::default();
+            distinct.push(0, &KeyedDelta { rows, keys, select: None }, &info, &mut state).unwrap();
+            distinct.finish(&info, &mut state, &mut out).unwrap();
+            (pairs(&out.rows), pairs(&out.deletes), state.len())
+        };
+        let out = batch(&[(0, &[Some(1), Some(2), None]), (0, &[Some(2)]), (20, &[Some(1)]), (30, &[])], None);
+        assert_eq!(out, (vec![(0, 1), (0, 2), (20, 1)], vec![], 3));
+        let out = batch(&[(0, &[Some(3), Some(1)]), (20, &[Some(1)])], Some(10));
+        assert_eq!(out, (vec![(0, 3)], vec![(0, 1), (0, 2), (0, 3)], 1));
+        let out = batch(&[], Some(29));
+        assert_eq!(out, (vec![], vec![], 1));
+        assert_eq!(batch(&[], Some(30)), (vec![], vec![(20, 1)], 0));
+    }
+}

@@ -1,0 +1,51 @@
+//! Forgetting by time: what the watermark has closed is no longer remembered.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::SchemaRef;
+
+use super::{BatchInfo, Output};
+use crate::delta::time::{micros_ceil, time_values, unit_of};
+use crate::error::Result;
+use crate::state::StateTable;
+
+/// By which key column keys are forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForgetBy {
+    /// Index of a time column among the keys.
+    pub column: usize,
+    /// What the group's end is behind that column's value, in the column's unit: a window's size, or 0.
+    pub size: i64,
+}
+
+impl ForgetBy {
+    /// The time at which each row of the key columns may be forgotten, in microseconds.
+    ///
+    /// # Errors
+    /// Internal, when the column holds no time.
+    pub fn times(&self, keys: &[ArrayRef]) -> Result<Vec<i64>> {
+        let times = time_values(&keys[self.column])?;
+        let unit = unit_of(keys[self.column].data_type())?;
+        // A group without a time never ends: its rows join no window, so windows have none.
+        let end = |row: usize| {
+            if times.is_null(row) { i64::MAX } else { micros_ceil(times.value(row).saturating_add(self.size), unit) }
+        };
+        Ok((0..times.len()).map(end).collect())
+    }
+
+    /// What the batch's watermark closes, in the unit of [`ForgetBy::times`].
+    pub fn until(batch: &BatchInfo) -> Option<i64> {
+        Some(batch.watermark?.saturating_mul(1_000))
+    }
+
+    /// Forgets what ends at `until` or before.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn forget(until: i64, keys: &SchemaRef, state: &mut StateTable, out: &mut Output) -> Result<()> {
+        if let Some(keys) = state.forget_due(until, keys)? {
+            out.removed += keys.num_rows() as u64;
+            out.deletes.push(keys);
+        }
+        Ok(())
+    }
+}
