@@ -199,7 +199,7 @@ fn computed(column: &ColumnDef, expr: &ast::Expr, visible: &[Field], state: &Ses
     }
     let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(Error::from(e)))?;
     let mut expr = expr.clone();
-    approximate(&mut expr);
+    approximate(&mut expr)?;
     let expr = ExprWithAlias { expr, alias: None };
     let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(Error::from(e)))?;
     if let Some(what) = needs_more_than_a_row(&expr) {

@@ -338,6 +338,11 @@ impl QueryHandle {
     /// InvalidInput: the query runs by itself, or is paused. Cancelled: the user gave up; the batch that runs is the last.
     /// The query's, if it fails in one of them.
     pub fn step(&self, step: Step, cancelled: &dyn Fn() -> bool) -> Result<u64> {
+        // It may end by itself at any step, and then has nothing more to do.
+        let over = |inner: &Inner| self.shared.stepped && inner.ended && inner.status.last_error.is_none();
+        if over(&self.shared.lock()) {
+            return Ok(0);
+        }
         self.refuse_ended()?;
         let (rests, paused) = {
             let inner = self.shared.lock();
@@ -359,7 +364,7 @@ impl QueryHandle {
             Some((last, ran)) if last == id => Some(Ok(ran)),
             _ => inner.ended.then(|| {
                 let stopped = || Error::conflict("the query was stopped while it was stepped");
-                Err(inner.status.last_error.clone().unwrap_or_else(stopped))
+                if over(inner) { Ok(0) } else { Err(inner.status.last_error.clone().unwrap_or_else(stopped)) }
             }),
         });
         if answer.is_err() {

@@ -5,7 +5,10 @@
 
 use std::any::TypeId;
 
+use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, GenericDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
 
 /// The dialect of every statement.
 #[derive(Debug)]
@@ -36,6 +39,21 @@ impl Dialect for LevadaDialect {
 
     fn is_identifier_part(&self, c: char) -> bool {
         c.is_alphabetic() || c.is_ascii_digit() || c == '$' || c == '_'
+    }
+
+    /// `a IS DISTINCT FROM b AND c` compares a with b, as in PostgreSQL; sqlparser takes all that follows for the other side.
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let not = match () {
+            () if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) => false,
+            () if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) => true,
+            () => return None,
+        };
+        let left = Box::new(left.clone());
+        let right = parser.parse_subexpr(precedence).map(Box::new);
+        Some(right.map(|right| match not {
+            false => Expr::IsDistinctFrom(left, right),
+            true => Expr::IsNotDistinctFrom(left, right),
+        }))
     }
 
     supports!(

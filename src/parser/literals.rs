@@ -5,14 +5,22 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{CastKind, DataType, ExactNumberInfo, Expr, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    CastKind, DataType, ExactNumberInfo, Expr, Ident, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+};
 
 use super::walk::{Flow, walk_mut};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// Makes numbers with an exponent DOUBLE.
-pub fn approximate(node: &mut impl VisitMut) {
-    let _ = walk_mut(node, &mut Exponents);
+/// Makes numbers with an exponent DOUBLE. What a SELECT shows of them keeps the name that it was written with.
+///
+/// # Errors
+/// InvalidInput: a number that no DOUBLE can hold.
+pub fn approximate(node: &mut impl VisitMut) -> Result<()> {
+    match walk_mut(node, &mut Exponents) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
 }
 
 struct Exponents;
@@ -20,11 +28,20 @@ struct Exponents;
 impl VisitorMut for Exponents {
     type Break = Box<Error>;
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        name_items(&mut query.body);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         if let Expr::Value(value) = expr
             && let Value::Number(text, _) = &value.value
             && text.contains(['e', 'E'])
         {
+            if text.parse::<f64>().is_ok_and(f64::is_infinite) {
+                let error = Error::invalid(format!("{text} is more than a DOUBLE can hold"));
+                return ControlFlow::Break(Box::new(error.help("write 'Infinity'::DOUBLE if that is meant")));
+            }
             let mut written = value.clone();
             written.value = Value::SingleQuotedString(text.clone());
             *expr = Expr::Cast {
@@ -36,5 +53,28 @@ impl VisitorMut for Exponents {
             };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Gives items of a SELECT that are made of such numbers the name that they would have without the cast.
+fn name_items(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && let Expr::Value(value) = expr
+                    && let Value::Number(text, _) = &value.value
+                    && text.contains(['e', 'E'])
+                {
+                    let alias = Ident::with_quote('"', text.clone());
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            name_items(left);
+            name_items(right);
+        }
+        _ => {}
     }
 }

@@ -54,7 +54,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
         return Err(Error::not_yet("DISTINCT ON … WITHIN WATERMARK"));
     }
     windows::rewrite(&mut ast)?;
-    approximate(&mut ast);
+    approximate(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;
     let plan = watermark::unmark(plan)?;

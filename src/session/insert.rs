@@ -210,7 +210,7 @@ fn values_plan(
         }
         let value = |expr: &ast::Expr| {
             let mut expr = expr.clone();
-            approximate(&mut expr);
+            approximate(&mut expr)?;
             let expr = ExprWithAlias { expr, alias: None };
             state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)
         };

@@ -44,7 +44,7 @@ impl Session {
 
     fn run_datafusion(&self, mut parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
         if let DfStatement::Statement(parsed) = &mut parsed {
-            approximate(parsed.as_mut());
+            approximate(parsed.as_mut())?;
         }
         let state = self.state();
         let query = select_of(&parsed).cloned();
