@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use datafusion::common::JoinType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 
 use super::TargetTraits;
@@ -21,7 +21,11 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
+            // How DataFusion writes set operations.
+            let set = join.null_equality == NullEquality::NullEqualsNull;
             match (left, right, join.join_type) {
+                (true, true, JoinType::LeftAnti) if set => Err(Error::not_yet("EXCEPT of two streams")),
+                (true, true, JoinType::LeftSemi) if set => Err(Error::not_yet("INTERSECT of two streams")),
                 (true, true, _) => Err(Error::not_yet("a join of two streams")),
                 (_, _, JoinType::Inner) => Ok(()),
                 (true, false, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) => Ok(()),
@@ -123,6 +127,12 @@ pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) 
     }
     if sorts && limits {
         return Err(Error::not_yet("ORDER BY … LIMIT over a stream outside OUTPUT MODE COMPLETE"));
+    }
+    if limits && mode == OutputMode::Update {
+        return Err(Error::unsupported(
+            "LIMIT without ORDER BY runs in OUTPUT MODE APPEND only: the first n rows are never replaced",
+        )
+        .help("use OUTPUT MODE COMPLETE, or leave LIMIT out"));
     }
     if limits {
         return Err(Error::not_yet("LIMIT over a stream outside OUTPUT MODE COMPLETE"));

@@ -157,6 +157,7 @@ fn time_type(t: &DataType) -> Result<DataType> {
         DataType::Timestamp(_, _) | DataType::Date32 => Ok(t.clone()),
         DataType::Null => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
         DataType::Dictionary(_, value) => time_type(value),
+        DataType::Struct(_) => Err(Error::not_yet("a window over the windows of another query").into()),
         other => plan_err!(
             "a window or watermark wants a TIMESTAMP or DATE column, not {other}; cast it, as in CAST(x AS TIMESTAMP)"
         ),
