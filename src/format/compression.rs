@@ -34,16 +34,68 @@ impl Compression {
         }
     }
 
-    /// The bytes inside. A file that ends in the middle of a member is an error when its end is reached.
+    /// The bytes inside. A file that ends in the middle of a member is an error when its end is reached. As long as
+    /// `file` is handed out in pieces of one size, what comes before an error is the same at every read.
     ///
     /// # Errors
     /// The decoder's own.
     pub fn reader(self, file: Box<dyn BufRead + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Compression::None => Box::new(file),
-            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-            Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(file)?),
+            Compression::Gzip => Box::new(Steps::of(flate2::bufread::MultiGzDecoder::new(file))),
+            Compression::Zstd => Box::new(Steps::of(zstd::stream::read::Decoder::with_buffer(file)?)),
         })
+    }
+}
+
+/// A decoder, read in steps of one size: at damage it loses what it was just writing, so how much it is asked for
+/// must not depend on who reads.
+struct Steps<R> {
+    decoder: R,
+    step: Vec<u8>,
+    pos: usize,
+    end: usize,
+    /// Came behind what is in `step`.
+    error: Option<io::Error>,
+}
+
+impl<R: Read> Steps<R> {
+    const SIZE: usize = 64 << 10;
+
+    fn of(decoder: R) -> Self {
+        Steps { decoder, step: vec![0; Self::SIZE], pos: 0, end: 0, error: None }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        (self.pos, self.end) = (0, 0);
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        while self.end < Self::SIZE {
+            match self.decoder.read(&mut self.step[self.end..]) {
+                Ok(0) => break,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if self.end == 0 => return Err(error),
+                Err(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Steps<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.pos == self.end {
+            self.fill()?;
+        }
+        let length = into.len().min(self.end - self.pos);
+        into[..length].copy_from_slice(&self.step[self.pos..self.pos + length]);
+        self.pos += length;
+        Ok(length)
     }
 }
 
@@ -89,5 +141,33 @@ mod tests {
         cut.truncate(cut.len() - 2);
         assert!(read(Compression::Zstd, cut).is_err());
         assert!(read(Compression::Zstd, b"plain text".to_vec()).is_err());
+    }
+
+    #[test]
+    fn what_comes_before_damage_is_the_same_however_it_is_read() {
+        let text: String = (0..60_000).map(|n| format!("line {} of it\n", n * 7_919 % 60_000)).collect();
+        let damaged = |compression| {
+            let mut bytes = match compression {
+                Compression::Gzip => gzip(text.as_bytes()),
+                _ => zstd::encode_all(text.as_bytes(), 1).unwrap_or_default(),
+            };
+            let middle = bytes.len() / 2;
+            bytes[middle..middle + 64].fill(0xA5);
+            bytes
+        };
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            let before = |piece: usize| {
+                let file = Box::new(io::Cursor::new(damaged(compression)));
+                let (mut reader, mut got, mut buffer) = (compression.reader(file).unwrap(), Vec::new(), vec![0; piece]);
+                while let Ok(read) = reader.read(&mut buffer) {
+                    assert!(read > 0, "damage is an error");
+                    got.extend_from_slice(&buffer[..read]);
+                }
+                got
+            };
+            let whole = before(1 << 20);
+            assert!(whole.len() > text.len() / 4 && text.as_bytes().starts_with(&whole[..text.len() / 4]));
+            assert!(before(77) == whole && before(100_001) == whole, "{compression:?}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::csv::{Split, split, texts};
 use super::cursor::Cursor;
-use super::{Block, CsvOptions, Format, line_at, number, time, whole_lines, without_cr};
+use super::{BadPlace, Block, CsvOptions, Format, OnBad, line_at, number, time, whole_lines, without_cr};
 use crate::error::{Error, Result};
 
 /// So many records are looked at.
@@ -50,11 +50,13 @@ pub struct Inference {
     /// The header of the file at hand.
     header: Option<Vec<String>>,
     records: usize,
+    /// Records that were passed over.
+    passed: usize,
 }
 
 impl Inference {
     pub fn new(format: Format, csv: CsvOptions) -> Self {
-        Inference { format, csv, root: Vec::new(), header: None, records: 0 }
+        Inference { format, csv, root: Vec::new(), header: None, records: 0, passed: 0 }
     }
 
     /// The next bytes are the first of another file.
@@ -64,45 +66,69 @@ impl Inference {
 
     /// Whether enough was seen.
     pub fn is_done(&self) -> bool {
-        self.records >= INFER_RECORDS || (self.format == Format::Text)
+        self.records + self.passed >= INFER_RECORDS || (self.format == Format::Text)
     }
 
-    /// Looks at whole records from the front of `block`; answers how many bytes it took.
+    /// Looks at whole records from the front of `block`; answers how many bytes it took. A record that can't be read,
+    /// or fits no column of those before it, tells nothing where `on_bad` lets it pass.
     ///
     /// # Errors
-    /// What is wrong with a record, without its place; the bytes before it tell the line.
-    pub fn add(&mut self, block: Block<'_>) -> std::result::Result<usize, (usize, String)> {
+    /// Whatever `on_bad` answers, and nothing else.
+    pub fn add(&mut self, block: Block<'_>, on_bad: &mut OnBad<'_>) -> Result<usize> {
         match self.format {
-            Format::Csv => self.add_csv(block),
-            _ => self.add_json(block),
+            Format::Csv => self.add_csv(block, on_bad),
+            _ => self.add_json(block, on_bad),
         }
     }
 
-    fn add_json(&mut self, block: Block<'_>) -> std::result::Result<usize, (usize, String)> {
+    fn add_json(&mut self, block: Block<'_>, on_bad: &mut OnBad<'_>) -> Result<usize> {
         let bytes = whole_lines(block);
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             let (line, next) = line_at(bytes, at);
-            let mut cursor = Cursor { bytes: without_cr(line), at: 0 };
-            cursor.skip_blanks();
-            if cursor.at < cursor.bytes.len() {
-                let shape = shape(&mut cursor, 0).map_err(|why| (at, why))?;
-                cursor.skip_blanks();
-                if cursor.at < cursor.bytes.len() {
-                    return Err((at, cursor.unexpected("the end of the line").to_string()));
-                }
-                let Shape::Struct(fields) = shape else {
-                    return Err((at, "is not a JSON object: expected one object per line".to_string()));
-                };
-                merge_fields(&mut self.root, fields, "").map_err(|why| (at, why))?;
-                self.records += 1;
+            let line = without_cr(line);
+            match self.json_record(line) {
+                Ok(counts) => self.records += usize::from(counts),
+                Err(reason) => self.pass(BadPlace { at, text: line, reason }, on_bad)?,
             }
             at = next;
         }
         Ok(at)
     }
 
-    fn add_csv(&mut self, block: Block<'_>) -> std::result::Result<usize, (usize, String)> {
+    /// Takes one line; answers whether there was a record on it.
+    fn json_record(&mut self, line: &[u8]) -> std::result::Result<bool, String> {
+        let mut cursor = Cursor { bytes: line, at: 0 };
+        cursor.skip_blanks();
+        if cursor.at == cursor.bytes.len() {
+            return Ok(false);
+        }
+        let shape = shape(&mut cursor, 0)?;
+        cursor.skip_blanks();
+        if cursor.at < cursor.bytes.len() {
+            return Err(cursor.unexpected("the end of the line").to_string());
+        }
+        let Shape::Struct(fields) = shape else {
+            return Err("is not a JSON object: expected one object per line".to_string());
+        };
+        // One that fails halfway leaves nothing behind.
+        let mut root = self.root.clone();
+        merge_fields(&mut root, fields, "")?;
+        self.root = root;
+        Ok(true)
+    }
+
+    fn pass(&mut self, place: BadPlace<'_>, on_bad: &mut OnBad<'_>) -> Result<()> {
+        self.pass_one();
+        on_bad(place).map(|_| ())
+    }
+
+    /// A record was passed over that came in no block.
+    pub fn pass_one(&mut self) {
+        self.passed += 1;
+    }
+
+    fn add_csv(&mut self, block: Block<'_>, on_bad: &mut OnBad<'_>) -> Result<usize> {
         let (mut spans, mut at) = (Vec::new(), 0);
         while at < block.bytes.len() && !self.is_done() {
             let (line, next_line) = line_at(block.bytes, at);
@@ -111,18 +137,26 @@ impl Inference {
                 continue;
             }
             let start = at;
-            match split(block.bytes, start, block.last, self.csv.delimiter, &mut spans) {
+            let taken = match split(block.bytes, start, block.last, self.csv.delimiter, &mut spans) {
                 Split::Incomplete => break,
-                Split::Bad(what, _) => return Err((start, what.to_string())),
-                Split::Record(next) => at = next,
+                Split::Bad(what, next) => {
+                    at = next;
+                    Err(what.to_string())
+                }
+                Split::Record(next) => {
+                    at = next;
+                    self.csv_record(texts(block.bytes, &spans).collect())
+                }
+            };
+            if let Err(reason) = taken {
+                let text = block.bytes[start..at].strip_suffix(b"\n").unwrap_or(&block.bytes[start..at]);
+                self.pass(BadPlace { at: start, text: without_cr(text), reason }, on_bad)?;
             }
-            let record: Vec<(String, bool)> = texts(block.bytes, &spans).collect();
-            self.add_record(record).map_err(|why| (start, why))?;
         }
         Ok(at)
     }
 
-    fn add_record(&mut self, record: Vec<(String, bool)>) -> std::result::Result<(), String> {
+    fn csv_record(&mut self, record: Vec<(String, bool)>) -> std::result::Result<(), String> {
         if self.csv.header && self.header.is_none() {
             self.header = Some(record.into_iter().map(|(name, _)| name.trim().to_string()).collect());
             return Ok(());
@@ -330,10 +364,13 @@ fn data_type(shape: &Shape) -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Keep;
 
     fn infer(format: Format, csv: CsvOptions, text: &str) -> std::result::Result<String, String> {
         let mut inference = Inference::new(format, csv);
-        inference.add(Block { bytes: text.as_bytes(), last: true }).map_err(|(at, why)| format!("{at}: {why}"))?;
+        let block = Block { bytes: text.as_bytes(), last: true };
+        let taken = inference.add(block, &mut |bad| Err(Error::invalid(format!("{}: {}", bad.at, bad.reason))));
+        taken.map_err(|error| error.to_string())?;
         let schema = inference.schema().map_err(|e| e.to_string())?;
         let columns: Vec<String> = schema
             .fields()
@@ -365,6 +402,25 @@ mod tests {
     fn two_kinds_in_one_field_are_an_error_that_names_it() {
         let error = json("{\"a\":{\"b\":1}}\n{\"a\":{\"b\":\"x\"}}").err().unwrap_or_default();
         assert_eq!(error, "14: holds text in a.b, where an earlier record holds a number");
+    }
+
+    #[test]
+    fn what_is_passed_over_leaves_nothing_behind() {
+        let text = "{\"a\":1}\nrubbish\n{\"new\":1,\"a\":\"x\"}\n{\"a\":2.5}\n";
+        let mut inference = Inference::new(Format::Json, CsvOptions::default());
+        let mut passed = Vec::new();
+        let taken = inference.add(Block { bytes: text.as_bytes(), last: true }, &mut |bad| {
+            passed.push((bad.at, String::from_utf8_lossy(bad.text).into_owned()));
+            Ok(Keep::Nothing)
+        });
+        assert_eq!(taken.unwrap(), text.len());
+        assert_eq!(passed, [(8, "rubbish".to_string()), (16, "{\"new\":1,\"a\":\"x\"}".to_string())]);
+        let schema = inference.schema().unwrap();
+        assert_eq!((schema.fields().len(), schema.field(0).data_type()), (1, &DataType::Float64));
+        let text = "rubbish\n".repeat(2 * INFER_RECORDS);
+        let mut inference = Inference::new(Format::Json, CsvOptions::default());
+        let block = Block { bytes: text.as_bytes(), last: false };
+        assert_eq!(inference.add(block, &mut |_| Ok(Keep::Nothing)).unwrap(), 8 * INFER_RECORDS, "it ends");
     }
 
     #[test]

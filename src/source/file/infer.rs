@@ -7,11 +7,11 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
-use super::input::{Input, open_unchanged};
-use super::options::FileOptions;
+use super::input::{Input, TooLong, open_unchanged, reading};
+use super::options::{FileOptions, too_long};
 use super::place::{FileEntry, Manifest, Place};
 use crate::error::{BadRecord, Error, Result};
-use crate::format::{Block, Format, Inference, shorten};
+use crate::format::{Block, Format, Inference, Keep, OnError, shorten};
 use crate::options::Options;
 
 /// The columns of the files at the options' path, from the first [`INFER_RECORDS`](crate::format::INFER_RECORDS)
@@ -34,16 +34,23 @@ pub(super) fn infer_at(stream: &str, options: &FileOptions, place: &Place) -> Re
         };
     }
     let mut inference = Inference::new(options.format, options.csv.clone());
+    let mut first_bad = None;
     for file in &files {
         if inference.is_done() {
             break;
         }
         let path = place.full(file);
-        infer_file(stream, options, file, &path, &mut inference)?;
+        let mut judge = Judge { stream, path: &path, options, first_bad: &mut first_bad };
+        infer_file(file, &mut judge, &mut inference)?;
     }
-    inference.schema().map_err(|error| match error {
-        Error::InvalidInput { .. } => nothing_yet(&options.path, "record"),
-        other => other,
+    inference.schema().map_err(|error| match (error, first_bad) {
+        (Error::InvalidInput { .. }, Some(bad)) => Error::invalid(format!(
+            "cannot infer the columns: no record at {} can be read; the first: {bad}",
+            options.path
+        ))
+        .help("give the stream a column list: CREATE STREAM name (column type, …) WITH (…)"),
+        (Error::InvalidInput { .. }, None) => nothing_yet(&options.path, "record"),
+        (other, _) => other,
     })
 }
 
@@ -52,36 +59,56 @@ fn nothing_yet(path: &str, what: &str) -> Error {
         .help("give the stream a column list: CREATE STREAM name (column type, …) WITH (…)")
 }
 
-fn infer_file(
-    stream: &str,
-    options: &FileOptions,
-    file: &FileEntry,
-    path: &Path,
-    inference: &mut Inference,
-) -> Result<()> {
+/// Says of a bad record what `on_error` says.
+struct Judge<'a> {
+    stream: &'a str,
+    path: &'a Path,
+    options: &'a FileOptions,
+    first_bad: &'a mut Option<BadRecord>,
+}
+
+impl Judge<'_> {
+    fn bad(&mut self, line: Option<u64>, reason: String, text: &[u8]) -> Result<Keep> {
+        let record = BadRecord {
+            source: self.stream.to_string(),
+            path: Some(self.path.display().to_string()),
+            line,
+            reason,
+            text: shorten(text),
+        };
+        if self.options.on_error == OnError::Fail {
+            return Err(Error::BadRecord(Box::new(record)));
+        }
+        self.first_bad.get_or_insert(record);
+        Ok(Keep::Nothing)
+    }
+}
+
+fn infer_file(file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference) -> Result<()> {
     inference.start_file();
-    let mut buffer = Vec::new();
+    let (options, path, mut buffer) = (judge.options, judge.path, Vec::new());
     let mut input = Input::stream(0, file, path, options.compression_of(&file.path), &mut buffer)?;
     loop {
         let block = Block { bytes: input.rest(&buffer), last: input.last };
-        let taken = inference.add(block).map_err(|(at, why)| {
-            let at = input.pos + at;
-            let before = memchr::memchr_iter(b'\n', &buffer[..at]).count() as u64;
-            Error::BadRecord(Box::new(BadRecord {
-                source: stream.to_string(),
-                path: Some(path.display().to_string()),
-                line: input.line.map(|line| line + before),
-                reason: why,
-                text: shorten(buffer[at..input.end].split(|b| *b == b'\n').next().unwrap_or_default()),
-            }))
+        let taken = inference.add(block, &mut |place| {
+            judge.bad(input.line_at(&buffer, input.pos + place.at), place.reason, place.text)
         })?;
         input.pos += taken;
         if inference.is_done() || input.last {
             return Ok(());
         }
-        if !input.fill(&mut buffer, path, options.max_record_bytes)? {
-            let message = format!("{}: a record is longer than max_record_bytes", path.display());
-            return Err(Error::invalid(message));
+        if let Some(damage) = &input.damage {
+            if options.on_error == OnError::Fail {
+                return Err(reading(path, damage));
+            }
+            judge.bad(input.line_at(&buffer, input.pos), input.damaged(damage), input.rest(&buffer))?;
+            return Ok(());
+        }
+        if !input.fill(&mut buffer, options.max_record_bytes)? {
+            let head = &input.rest(&buffer)[..TooLong::SHOWN];
+            judge.bad(input.line, too_long(options), head)?;
+            inference.pass_one();
+            input.skip_line(&mut buffer)?;
         }
     }
 }

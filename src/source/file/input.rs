@@ -4,9 +4,9 @@
 //! but that, where a file is cut into ranges, a newline ends them.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::place::FileEntry;
@@ -31,6 +31,8 @@ pub struct Input {
     pub end: usize,
     /// Nothing follows what is in the buffer.
     pub last: bool,
+    /// What is in the buffer is all that a compressed file's decoder gave before it failed.
+    pub damage: Option<io::Error>,
 }
 
 enum Bytes {
@@ -45,6 +47,11 @@ pub struct TooLong {
     pub start: usize,
     /// How much of it was read.
     pub length: usize,
+}
+
+impl TooLong {
+    /// So much of it is kept for the message.
+    pub const SHOWN: usize = 1 << 10;
 }
 
 /// Opens a file that is as it was listed.
@@ -123,7 +130,8 @@ impl Input {
             }
         }
         let line = (start == 0).then_some(1);
-        let mut input = Input { file, bytes: Bytes::Loaded, base: from, line, pos, end: length, last: true };
+        let mut input =
+            Input { file, bytes: Bytes::Loaded, base: from, line, pos, end: length, last: true, damage: None };
         input.skip_mark(buffer);
         Ok((input, too_long))
     }
@@ -144,15 +152,14 @@ impl Input {
             // No member at all is no damaged one.
             0 => Bytes::Loaded,
             size => {
-                let plain = Box::new(BufReader::with_capacity(256 << 10, handle.take(size)));
-                let reader = compression.reader(plain);
+                let reader = compression.reader(Box::new(Front::new(handle, entry, path, size)));
                 Bytes::Stream(reader.map_err(|e| reading(path, &e))?)
             }
         };
         reserve(buffer, PIECE);
         let last = matches!(bytes, Bytes::Loaded);
-        let mut input = Input { file, bytes, base: 0, line: Some(1), pos: 0, end: 0, last };
-        input.fill(buffer, path, usize::MAX)?;
+        let mut input = Input { file, bytes, base: 0, line: Some(1), pos: 0, end: 0, last, damage: None };
+        input.fill(buffer, usize::MAX)?;
         input.skip_mark(buffer);
         Ok(input)
     }
@@ -164,6 +171,17 @@ impl Input {
         }
     }
 
+    /// The line that byte `at` of the buffer is on, where it is known.
+    pub fn line_at(&self, buffer: &[u8], at: usize) -> Option<u64> {
+        self.line.map(|line| line + memchr::memchr_iter(b'\n', &buffer[..at]).count() as u64)
+    }
+
+    /// What [`Input::damage`] means for the query, at the record that it is in.
+    pub fn damaged(&self, damage: &io::Error) -> String {
+        let at = self.base + self.end as u64;
+        format!("the file is damaged behind byte {at} of what is inside it ({damage}): the rest of it is not read")
+    }
+
     /// What is left, ready for a decoder.
     pub fn rest<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
         &buffer[self.pos..self.end]
@@ -173,8 +191,8 @@ impl Input {
     /// record in it is longer than `max_record`: that is answered.
     ///
     /// # Errors
-    /// Io, naming the file: reading or decompressing failed.
-    pub fn fill(&mut self, buffer: &mut Vec<u8>, path: &Path, max_record: usize) -> Result<bool> {
+    /// Io, naming the file. Where it is the decoder that fails, [`Input::damage`] says so.
+    pub fn fill(&mut self, buffer: &mut Vec<u8>, max_record: usize) -> Result<bool> {
         let Bytes::Stream(reader) = &mut self.bytes else { return Ok(true) };
         if let Some(line) = &mut self.line {
             *line += memchr::memchr_iter(b'\n', &buffer[..self.pos]).count() as u64;
@@ -197,7 +215,13 @@ impl Input {
                 }
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(reading(path, &error)),
+                Err(error) => match own(&error) {
+                    Some(error) => return Err(error),
+                    None => {
+                        self.damage = Some(error);
+                        break;
+                    }
+                },
             }
         }
         Ok(true)
@@ -207,7 +231,7 @@ impl Input {
     ///
     /// # Errors
     /// Those of [`Input::fill`].
-    pub fn skip_line(&mut self, buffer: &mut Vec<u8>, path: &Path) -> Result<usize> {
+    pub fn skip_line(&mut self, buffer: &mut Vec<u8>) -> Result<usize> {
         let mut length = 0;
         loop {
             if let Some(newline) = memchr::memchr(b'\n', self.rest(buffer)) {
@@ -216,12 +240,70 @@ impl Input {
             }
             length += self.end - self.pos;
             self.pos = self.end;
-            if self.last {
+            if self.last || self.damage.is_some() {
                 return Ok(length);
             }
-            self.fill(buffer, path, usize::MAX)?;
+            self.fill(buffer, usize::MAX)?;
         }
     }
+}
+
+/// A file from its front, handed out in pieces of one size however they come: see [`Compression::reader`]. Its errors
+/// are ours, so that they are told from a decoder's.
+struct Front {
+    file: File,
+    entry: FileEntry,
+    path: PathBuf,
+    /// What was not read yet.
+    left: u64,
+    piece: Vec<u8>,
+    pos: usize,
+    end: usize,
+}
+
+impl Front {
+    const PIECE: usize = 256 << 10;
+
+    fn new(file: File, entry: &FileEntry, path: &Path, left: u64) -> Self {
+        let piece = vec![0; left.min(Self::PIECE as u64) as usize];
+        Front { file, entry: entry.clone(), path: path.to_path_buf(), left, piece, pos: 0, end: 0 }
+    }
+}
+
+impl BufRead for Front {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.pos == self.end && self.left > 0 {
+            let length = self.left.min(self.piece.len() as u64) as usize;
+            self.file.read_exact(&mut self.piece[..length]).map_err(|error| {
+                io::Error::other(match error.kind() {
+                    io::ErrorKind::UnexpectedEof => {
+                        changed(&self.entry, &self.path, self.file.metadata().map_or(0, |found| found.len()))
+                    }
+                    _ => reading(&self.path, &error),
+                })
+            })?;
+            (self.pos, self.end) = (0, length);
+            self.left -= length as u64;
+        }
+        Ok(&self.piece[self.pos..self.end])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.pos = (self.pos + amount).min(self.end);
+    }
+}
+
+impl Read for Front {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(into)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+/// The error of ours inside one that came through a decoder.
+fn own(error: &io::Error) -> Option<Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned()
 }
 
 /// Room for `length` bytes; what is there is kept, so that it is made zero only once.
@@ -267,7 +349,8 @@ fn read_at(handle: &File, entry: &FileEntry, path: &Path, into: &mut [u8], from:
     })
 }
 
-fn reading(path: &Path, error: &io::Error) -> Error {
+/// A failed read of a file.
+pub fn reading(path: &Path, error: &io::Error) -> Error {
     Error::io(format!("read {}", path.display()), error)
 }
 

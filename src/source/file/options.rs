@@ -158,6 +158,11 @@ pub fn delimiter(options: &Options) -> Result<Option<u8>> {
     }
 }
 
+/// What is wrong with a record that is longer than `max_record_bytes`.
+pub fn too_long(options: &FileOptions) -> String {
+    format!("is longer than max_record_bytes ({})", options.max_record_bytes)
+}
+
 /// Refuses options of one format with another.
 ///
 /// # Errors

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use arrow::array::{Array, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DfResult};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -100,8 +102,10 @@ impl Reported {
             cause = inner.source();
         }
         for (entry, path) in &self.files {
-            if let Err(error) = self.try_read(entry, path.as_ref(), None) {
-                return error;
+            match self.try_read(entry, path.as_ref(), None).and_then(|_| self.find_misfit(entry, path)) {
+                Ok(None) => {}
+                Ok(Some(record)) => return Error::BadRecord(Box::new(record)),
+                Err(error) => return error,
             }
         }
         Error::Execution { message: format!("stream {}: {error}", self.stream) }
@@ -124,6 +128,46 @@ impl Reported {
             }
         }
         Error::internal(format!("a NULL in column {column} that is in no file"))
+    }
+
+    /// The first value of a file that its column's declared type can't hold.
+    fn find_misfit(&self, entry: &FileEntry, path: &str) -> Result<Option<BadRecord>> {
+        let damaged = |why: &dyn std::fmt::Display| damaged(path.as_ref(), why);
+        let file = open_unchanged(entry, path.as_ref())?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
+        let found = builder.schema().fields().iter().enumerate();
+        // What is inside nested types is matched by name, not by place as a cast would.
+        let differs = found.filter_map(|(at, column)| {
+            let field = self.schema.fields().iter().find(|field| field.name() == column.name())?;
+            (field.data_type() != column.data_type() && !column.data_type().is_nested()).then(|| (at, field.clone()))
+        });
+        let (roots, fields): (Vec<usize>, Vec<FieldRef>) = differs.unzip();
+        if roots.is_empty() {
+            return Ok(None);
+        }
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let reader = builder.with_projection(mask).build().map_err(|e| damaged(&e))?;
+        let mut rows = 0;
+        for batch in reader {
+            let batch = batch.map_err(|e| damaged(&e))?;
+            let misfits = batch.columns().iter().zip(&fields).filter_map(|(column, field)| {
+                let at = first_misfit(column, field.data_type())?;
+                Some((at, field, column))
+            });
+            if let Some((at, field, column)) = misfits.min_by_key(|(at, ..)| *at) {
+                let value = ScalarValue::try_from_array(column, at).map(|value| value.to_string()).unwrap_or_default();
+                let (name, wants) = (field.name(), type_name(field.data_type()));
+                return Ok(Some(BadRecord {
+                    source: self.stream.clone(),
+                    path: Some(path.to_string()),
+                    line: None,
+                    reason: format!("column {name} is {wants} and {value} is out of its range"),
+                    text: format!("row {} of the file", rows + at + 1),
+                }));
+            }
+            rows += batch.num_rows();
+        }
+        Ok(None)
     }
 
     /// Reads a file through, and answers the first row (from 1) in which `column` is NULL.
@@ -153,4 +197,11 @@ impl Reported {
         }
         Ok(None)
     }
+}
+
+/// The first value that a cast to `wanted` refuses.
+fn first_misfit(column: &ArrayRef, wanted: &DataType) -> Option<usize> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let fits = |values: &ArrayRef| cast_with_options(values, wanted, &strict).is_ok();
+    (!fits(column)).then(|| (0..column.len()).find(|at| !fits(&column.slice(*at, 1)))).flatten()
 }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{col, lit};
 
 use super::discovery::tests::write;
 use super::tests::{Stream, stream};
+use crate::error::Error;
 use crate::source::Source;
 
 fn write_parquet(dir: &Path, name: &str, columns: Vec<(&str, arrow::array::ArrayRef)>, seconds: u64) {
@@ -103,7 +104,11 @@ fn parquet_values_are_never_changed_to_fit() {
     let cases = [
         (floats, DataType::Int64, Some("column a is DOUBLE in the file, and BIGINT in the stream")),
         (Arc::new(StringArray::from(vec!["7"])) as _, DataType::Int64, Some("column a is STRING in the file")),
-        (ints(300..301), DataType::Int8, Some("300")),
+        (
+            ints(299..301),
+            DataType::Int8,
+            Some("/f: column a is TINYINT and 299 is out of its range: row 1 of the file"),
+        ),
         (ints(7..8), DataType::Int32, None),
         (Arc::new(StringArray::from(vec!["x"])) as _, DataType::Utf8View, None),
     ];
@@ -116,6 +121,22 @@ fn parquet_values_are_never_changed_to_fit() {
             (None, None) => assert_eq!(got.rows.len(), 1),
             (wrong, error) => panic!("wanted {wrong:?}, found {error:?}"),
         }
+    }
+}
+
+#[test]
+fn a_value_out_of_range_is_named_by_file_column_and_row() {
+    let stream = stream("parquet", &[("b", DataType::Utf8View), ("a", DataType::Int32)]);
+    let text = |n: usize| Arc::new(StringArray::from(vec!["x"; n])) as arrow::array::ArrayRef;
+    write_parquet(stream.dir.path(), "good", vec![("a", ints(0..10)), ("b", text(10))], 1);
+    let high = i64::from(i32::MAX) - 5_000;
+    write_parquet(stream.dir.path(), "high", vec![("a", ints(high..high + 6_000)), ("b", text(6_000))], 2);
+    for (partitions, columns) in [(1, vec![0, 1]), (2, vec![1])] {
+        let error = stream.read_with(partitions, Some(columns), vec![]).error;
+        assert!(matches!(error, Some(Error::BadRecord(_))), "{error:?}");
+        let error = error.map(|e| e.to_string()).unwrap_or_default();
+        let want = "/high: column a is INT and 2147483648 is out of its range: row 5002 of the file";
+        assert!(error.starts_with("bad record in stream s, ") && error.ends_with(want), "{error}");
     }
 }
 

@@ -5,7 +5,6 @@
 //! order, and so do the rows. Rows of many small files are put together into batches of the usual size.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,9 +13,9 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
-use super::input::{Input, PIECE, TooLong, count_lines};
+use super::input::{Input, PIECE, TooLong, count_lines, reading};
 use super::metadata::{NamedFile, Segment, file_values};
-use super::options::FileOptions;
+use super::options::{FileOptions, too_long};
 use crate::error::{BadRecord, Result};
 use crate::format::{BatchBuilder, Block, Compression, Decoder, Format, Keep, OnError, shorten};
 use crate::source::BadRecords;
@@ -198,24 +197,26 @@ impl Reader {
         if input.last {
             return self.end_unit();
         }
-        let path = PathBuf::from(&work.files[file].1);
-        if !input.fill(&mut self.buffer, &path, work.options.max_record_bytes)? {
-            self.skip_too_long(&path)?;
+        if input.damage.is_some() {
+            return self.end_damaged();
+        }
+        if !input.fill(&mut self.buffer, work.options.max_record_bytes)? {
+            self.skip_too_long()?;
         }
         Ok(())
     }
 
     /// The record at the front of a stream's buffer is longer than the limit: it is bad, and passed.
-    fn skip_too_long(&mut self, path: &std::path::Path) -> Result<()> {
+    fn skip_too_long(&mut self) -> Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         let (file, offset, line) = (input.file, input.base, input.line);
         let head = input.rest(&self.buffer)[..TooLong::SHOWN.min(input.end)].to_vec();
-        let reason = self.work.too_long();
+        let reason = too_long(&self.work.options);
         let keep = self.work.bad(file, offset, || line, reason, &head)?;
         self.null_row(keep, file, &head);
         let Some(input) = &mut self.input else { return Ok(()) };
-        input.skip_line(&mut self.buffer, path)?;
-        let line = input.line.map(|line| line + memchr::memchr_iter(b'\n', &self.buffer[..input.pos]).count() as u64);
+        input.skip_line(&mut self.buffer)?;
+        let line = input.line_at(&self.buffer, input.pos);
         self.batch.start_at(input.base + input.pos as u64, line.unwrap_or(1));
         Ok(())
     }
@@ -224,8 +225,23 @@ impl Reader {
         let Some(input) = self.input.take() else { return Ok(()) };
         let Some(TooLong { start, length }) = self.too_long.take() else { return Ok(()) };
         let text = self.buffer[start..start + length.min(TooLong::SHOWN)].to_vec();
-        let reason = self.work.too_long();
+        let reason = too_long(&self.work.options);
         let keep = self.work.bad(input.file, input.base + start as u64, || None, reason, &text)?;
+        self.null_row(keep, input.file, &text);
+        Ok(())
+    }
+
+    /// What the decoder of a compressed file gave is used up: its damage, with the record it cut, is one bad record.
+    fn end_damaged(&mut self) -> Result<()> {
+        let Some(input) = self.input.take() else { return Ok(()) };
+        let Some(damage) = &input.damage else { return Ok(()) };
+        if self.work.options.on_error == OnError::Fail {
+            return Err(reading(self.work.files[input.file].1.as_ref(), damage));
+        }
+        let line = input.line_at(&self.buffer, input.pos);
+        let text = input.rest(&self.buffer).to_vec();
+        let offset = input.base + input.pos as u64;
+        let keep = self.work.bad(input.file, offset, || line, input.damaged(damage), &text)?;
         self.null_row(keep, input.file, &text);
         Ok(())
     }
@@ -252,16 +268,7 @@ fn add_rows(segments: &mut Vec<Segment>, file: usize, rows: usize) {
     }
 }
 
-impl TooLong {
-    /// So much of it is kept for the message.
-    const SHOWN: usize = 1 << 10;
-}
-
 impl Work {
-    fn too_long(&self) -> String {
-        format!("is longer than max_record_bytes ({})", self.options.max_record_bytes)
-    }
-
     /// Judges a bad record at byte `offset` of a file. Its line is counted only where somebody will see it.
     fn bad(
         &self,

@@ -274,6 +274,57 @@ fn compressed_files_are_read_whole_or_not_at_all() {
 }
 
 #[test]
+fn the_damage_of_a_compressed_file_is_one_bad_record() {
+    let lines: String = (0..50_000).map(|n| format!("{{\"a\":{n},\"b\":\"{}\"}}\n", n * 7_919 % 50_000)).collect();
+    let whole: [(&str, Vec<u8>); 2] =
+        [("f.gz", gzip(lines.as_bytes())), ("f.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap())];
+    for (name, bytes) in whole {
+        let middle = bytes.len() / 2;
+        for damaged in [bytes[..middle].to_vec(), bytes[..bytes.len() - 3].to_vec(), bytes[..3].to_vec()] {
+            let damaged = || json_ab().file(name, &damaged).file("z", "{\"a\":-1}\n");
+            let failed = damaged().read();
+            assert!(matches!(failed.error, Some(Error::Io { .. })), "{name}: {:?}", failed.error);
+            let skipped = damaged().with("on_error", "skip").read_with(1, Some(vec![0]), vec![]);
+            assert!(skipped.error.is_none(), "{:?}", skipped.error);
+            let (last, before) = skipped.rows.split_last().unwrap();
+            assert_eq!(last, "-1", "the next file is read");
+            let want: Vec<String> = (0..before.len()).map(|n| n.to_string()).collect();
+            assert!(before == want, "{name}: what was decoded is taken as ever");
+            assert_eq!(skipped.bad_count, 1);
+            let line = format!("DIR/{name}:{}: the file is damaged behind byte ", before.len() + 1);
+            assert!(skipped.bad[0].contains(&line), "{line}: {}", skipped.bad[0]);
+            // Whoever reads it, and however: the same rows.
+            for (partitions, columns) in [(1, vec![0, 1]), (2, vec![1]), (2, vec![])] {
+                let again = damaged().with("on_error", "skip").read_with(partitions, Some(columns), vec![]);
+                assert_eq!(again.batches.iter().sum::<usize>(), skipped.rows.len());
+                assert_eq!(again.bad, skipped.bad);
+            }
+            let nulls = damaged().with("on_error", "null").meta("raw", "corrupt_record", DataType::Utf8).read_with(
+                1,
+                Some(vec![0, 2]),
+                vec![],
+            );
+            assert_eq!(nulls.rows.len(), skipped.rows.len() + 1);
+            let cut = &nulls.rows[before.len()];
+            assert!(cut.starts_with("NULL|") && lines.contains(&cut[5..]), "{cut}");
+        }
+    }
+    // What comes out of a member with other bytes in it may be rubbish before its checksum tells: the same rubbish.
+    let mut flipped = gzip(lines.as_bytes());
+    let middle = flipped.len() / 2;
+    flipped[middle..middle + 16].fill(0xA5);
+    let flipped = json_ab().file("f.gz", flipped).with("on_error", "skip");
+    let (once, again) = (flipped.read(), flipped.read_with(2, None, vec![]));
+    assert!(once.error.is_none() && once.rows == again.rows && once.bad == again.bad);
+    assert!(once.rows.len() > 20_000 && once.bad_count > 0);
+    let csv = stream("csv", &[("a", DataType::Int64)]).with("on_error", "skip");
+    let text: String = (0..9_000).map(|n| format!("{n}\n")).collect();
+    let bytes = gzip(text.as_bytes());
+    let got = csv.file("f.gz", &bytes[..bytes.len() - 4]).read();
+    assert_eq!((got.rows.len(), got.bad_count), (9_000, 1), "{:?}", got.bad);
+}
+
+#[test]
 fn a_file_changed_or_gone_between_the_log_and_the_read_is_named() {
     for (change, transient) in [("append", false), ("touch", false), ("shrink", false), ("remove", true)] {
         let stream = json_ab().file("f", "{\"a\":1}\n{\"a\":2}\n");
@@ -447,6 +498,22 @@ fn columns_are_inferred_from_what_is_there() {
         "{}",
         bad.open_error()
     );
+    for on_error in ["skip", "null"] {
+        let mut lenient = json_ab()
+            .file("1", "{\"a\":1}\nrubbish\n{\"a\":\"x\"}\n{\"b\":true}\n")
+            .file("2.gz", "not gzip")
+            .file("3.gz", &gzip("{\"c\":1}\n".repeat(9).as_bytes())[..20])
+            .with("on_error", on_error);
+        lenient.fields = None;
+        let source = lenient.try_open().unwrap();
+        let names: Vec<_> = source.schema().fields().iter().map(|f| f.name().clone()).collect();
+        assert_eq!(names[..2], ["a", "b"]);
+        assert_eq!(lenient.read().bad_count, 4, "as they are bad when they are read");
+    }
+    let mut nothing = json_ab().file("1", "rubbish\nmore\n").with("on_error", "skip");
+    nothing.fields = None;
+    let error = nothing.open_error();
+    assert!(error.contains("can be read; the first: bad record in stream s, ") && error.contains("1:1: "), "{error}");
     let mut parquet = stream("parquet", &[]);
     parquet.fields = None;
     assert!(parquet.open_error().contains("there is no file at"));
