@@ -22,6 +22,8 @@ pub mod error;
 pub mod clock;
 // What a `WITH (…)` list may hold.
 pub mod options;
+// Local directories and object stores.
+pub mod storage;
 // Text → statements.
 pub mod parser;
 // Changes: rows, what they do, keys as bytes, times as numbers.

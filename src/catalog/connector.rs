@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::{SinkDef, StreamDef};
-use crate::checkpoint::{LocalStore, SourceLog};
+use crate::checkpoint::{SourceLog, Store};
 use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
@@ -275,8 +275,8 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
 const MANIFEST: file::Manifest = file::Manifest { files: manifest_of, folder: sink::file::folder_value };
 
 /// The files that a folder's manifest names.
-fn manifest_of(folder: &std::path::Path) -> Result<Vec<String>> {
-    let files = sink::file::committed_files(&LocalStore::new(folder))?;
+fn manifest_of(folder: &dyn Store) -> Result<Vec<String>> {
+    let files = sink::file::committed_files(folder)?;
     Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())
 }
 

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::lease::Lease;
-use super::location::local_directory;
 use super::metadata::Metadata;
 use super::numbered_log::{NumberedLog, parse_number};
 use super::{CommitEntry, FailStore, Failpoints, LocalStore, OffsetEntry, SourceLog, Store, commit_log, offset_log};
 use crate::error::{Error, Result};
+use crate::storage::local_directory;
 
 /// A checkpoint that this process holds the lease of, until it is dropped. Nothing is written through its stores and
 /// logs afterwards, whoever still holds them.

@@ -19,14 +19,14 @@ pub mod failpoint;
 mod lease;
 /// A store in a local directory.
 mod local_store;
-/// Which directory a `CHECKPOINT '…'` speaks of.
-mod location;
 /// Who the checkpoint belongs to.
 mod metadata;
 /// Files named by batch numbers.
 mod numbered_log;
 /// What fixes a batch.
 mod offset_log;
+/// A store that is an object store.
+mod remote_store;
 /// What a source must remember beside its offsets.
 mod source_log;
 /// A place that keeps files.
@@ -39,8 +39,8 @@ pub use directory::Checkpoint;
 pub use fail_store::FailStore;
 pub use failpoint::Failpoints;
 pub use local_store::LocalStore;
-pub use location::local_directory;
 pub use numbered_log::parse_number;
 pub use offset_log::{OffsetEntry, SourceOffsets};
+pub use remote_store::RemoteStore;
 pub use source_log::SourceLog;
 pub use store::Store;

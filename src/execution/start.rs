@@ -30,6 +30,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let partitions = spec.settings.partitions.max(1);
     let cut = crate::incremental::plan(&engine.state, spec.plan.clone(), spec.mode, &spec.target, partitions);
     let plan = engine.runtime.block_on(cut)?;
+    // Object stores answer on the runtime.
+    let _entered = engine.runtime.enter();
     let failpoints = Failpoints::default();
     let checkpoint = match &spec.checkpoint {
         Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone())?,

@@ -30,6 +30,9 @@ impl Session {
         if let Claim::Kept = self.claim(&create.name, Kind::Stream, create.or_replace, create.if_not_exists)? {
             return Ok(kept(tag, "stream", &create.name));
         }
+        // Columns may be inferred from files of an object store, whose answers come on the runtime.
+        let runtime = self.runtime()?;
+        let _entered = runtime.enter();
         let created = catalog::create(create, canonical(statement), &self.state(), &self.clock)?;
         self.catalog.add_stream(created.stream)?;
         Ok(match created.pinned {

@@ -24,11 +24,12 @@ pub use self::partition::folder_value;
 use self::parts::{Parts, make_folder, stray_parts};
 use self::writer::FileFormat;
 use super::{BatchId, BatchSummary, Begin, Sink, SinkCommit, SinkContext};
-use crate::checkpoint::{FailStore, LocalStore, Store, local_directory};
+use crate::checkpoint::{FailStore, LocalStore, Store};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::options::{OptionKind, OptionSpec, Options};
 use crate::parser::OutputMode;
+use crate::storage::local_directory;
 
 /// What `WITH (connector = 'file', …)` may hold for a sink.
 pub const OPTIONS: &[OptionSpec] = &[

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::files::{FileEntry, Version};
 use super::options::{FileOptions, Rate};
-use super::place::{FileEntry, Place};
+use super::place::Place;
 use crate::checkpoint::SourceLog;
 use crate::error::{Error, Result};
 use crate::source::{Offset, OffsetRange, ReadLimit};
@@ -51,6 +52,9 @@ impl Position {
 
 type Files = Arc<Vec<FileEntry>>;
 
+/// So many files of an old list are looked at at once.
+const LOOK: usize = 64;
+
 /// The source's log and what it says.
 #[derive(Debug)]
 pub struct Discovery {
@@ -59,8 +63,8 @@ pub struct Discovery {
     entries: BTreeMap<u64, Files>,
     /// How many entries there are.
     count: u64,
-    /// Every file that is in an entry: its size and time.
-    seen: HashMap<String, (u64, i64)>,
+    /// Every file that is in an entry, as it was.
+    seen: HashMap<String, Version>,
     /// The newest time of a file that is in an entry.
     newest: Option<i64>,
     /// Found by an earlier look, and not in an entry yet.
@@ -98,7 +102,7 @@ impl Discovery {
     fn remember(&mut self, entry: u64, files: Vec<FileEntry>) {
         for file in &files {
             self.newest = self.newest.max(Some(file.mtime));
-            self.seen.insert(file.path.clone(), (file.size, file.mtime));
+            self.seen.insert(file.path.clone(), file.version());
         }
         self.entries.insert(entry, Arc::new(files));
         self.count = self.count.max(entry + 1);
@@ -186,27 +190,32 @@ impl Discovery {
             self.pending = self.look(place, options)?.into();
         }
         let (mut files, mut bytes) = (Vec::new(), 0u64);
-        while let Some(mut file) = self.pending.pop_front() {
+        loop {
+            let wanted = match rate {
+                Rate::Files(most) => usize::try_from(most).unwrap_or(usize::MAX) - files.len(),
+                _ => usize::MAX,
+            };
+            let count = self.pending.len().min(wanted).min(LOOK);
+            if count == 0 {
+                return Ok(files);
+            }
+            let mut next: VecDeque<FileEntry> = self.pending.range(..count).cloned().collect();
             if listed_before {
                 // The list may be old by now.
-                match place.look(&file.path)? {
-                    Some(now) => file = now,
-                    None => continue,
+                next = place.look_all(next.make_contiguous())?.into_iter().flatten().collect();
+            }
+            self.pending.drain(..count);
+            while let Some(file) = next.pop_front() {
+                if matches!(rate, Rate::Bytes(most) if !files.is_empty() && bytes.saturating_add(file.size) > most) {
+                    next.push_front(file);
+                    next.append(&mut self.pending);
+                    self.pending = next;
+                    return Ok(files);
                 }
+                bytes = bytes.saturating_add(file.size);
+                files.push(file);
             }
-            let over = match rate {
-                Rate::Unset => false,
-                Rate::Files(most) => files.len() as u64 >= most,
-                Rate::Bytes(most) => !files.is_empty() && bytes.saturating_add(file.size) > most,
-            };
-            if over {
-                self.pending.push_front(file);
-                break;
-            }
-            bytes = bytes.saturating_add(file.size);
-            files.push(file);
         }
-        Ok(files)
     }
 
     /// The files at the place that are in no entry, in the order they are taken.
@@ -217,13 +226,12 @@ impl Discovery {
             _ => None,
         };
         if let Some(oldest) = oldest {
-            self.seen.retain(|_, (_, mtime)| *mtime >= oldest);
+            self.seen.retain(|_, was| was.mtime >= oldest);
         }
         let mut found = Vec::new();
         for file in place.list()? {
             match self.seen.get(&file.path) {
-                Some(was) if *was == (file.size, file.mtime) => {}
-                Some((size, mtime)) => return Err(changed(place, &file, *size, *mtime)),
+                Some(was) => file.check(was, &place.full(&file))?,
                 None if oldest.is_some_and(|oldest| file.mtime < oldest) => {}
                 None => found.push(file),
             }
@@ -288,15 +296,6 @@ fn effective(rate: Rate, limit: &ReadLimit) -> Rate {
         (Rate::Unset, Some(bytes)) => Rate::Bytes(bytes),
         (rate, _) => rate,
     }
-}
-
-fn changed(place: &Place, now: &FileEntry, size: u64, mtime: i64) -> Error {
-    let times = if mtime == now.mtime { "" } else { " and another modification time" };
-    Error::conflict(format!(
-        "{} changed after it was taken: it had {size} bytes, now {}{times}; write new data to new files",
-        place.full(now).display(),
-        now.size
-    ))
 }
 
 fn grouped(lines: Vec<(u64, Value)>) -> Result<BTreeMap<u64, Vec<FileEntry>>> {

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::options::{OptionEntry, OptionValue, Options};
+use crate::storage::Settings;
 
 /// A directory, its options, and a log that outlives a restart.
 struct Setup {
@@ -46,7 +47,7 @@ impl Setup {
     }
 
     fn place(&self) -> Place {
-        Place::parse(&self.options.path, None).unwrap()
+        Place::parse(&self.options.path, &Settings::default(), None).unwrap()
     }
 
     fn try_next(&mut self, after: Option<&Offset>, limit: &ReadLimit) -> Result<Option<Offset>> {

@@ -32,7 +32,7 @@ pub struct Run {
 /// Cuts files, in their order, into runs. `fields`: those of a record; only what is wanted of them matters.
 ///
 /// # Errors
-/// Execution: a folder's text is no value of its column.
+/// Execution: a folder's text is no value of its column. Io.
 pub fn runs(files: Vec<NamedFile>, place: &Place, fields: &[FieldRef], wanted: &Pushdown) -> Result<Vec<Run>> {
     let mut known: HashMap<String, Vec<(usize, ScalarValue)>> = HashMap::new();
     let mut runs: Vec<Run> = Vec::new();
@@ -61,7 +61,7 @@ fn values(
     wanted: &Pushdown,
 ) -> Result<Vec<(usize, ScalarValue)>> {
     let mut values = Vec::new();
-    for (name, value) in place.folder_values(&file.0) {
+    for (name, value) in place.folder_values(&file.0)? {
         let Some(at) = fields.iter().position(|field| *field.name() == name) else { continue };
         if !wanted.columns.contains(&at) {
             continue;

@@ -2,8 +2,6 @@
 //!
 //! Knows text only; what is on the disk is the place's.
 
-use std::path::PathBuf;
-
 use super::place::is_hidden;
 use crate::error::{Error, Result};
 
@@ -44,12 +42,12 @@ pub fn is_glob(text: &str) -> bool {
 }
 
 /// The part of a path before its first pattern, and the rest.
-pub fn split_root(path: &str) -> (PathBuf, &str) {
+pub fn split_root(path: &str) -> (&str, &str) {
     let first = path.find(['*', '?', '[', '{']).unwrap_or(path.len());
     match path[..first].rfind('/') {
-        Some(0) => (PathBuf::from("/"), &path[1..]),
-        Some(slash) => (PathBuf::from(&path[..slash]), &path[slash + 1..]),
-        None => (PathBuf::new(), path),
+        Some(0) => ("/", &path[1..]),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => ("", path),
     }
 }
 
@@ -105,9 +103,9 @@ mod tests {
 
     #[test]
     fn the_root_is_what_stands_before_the_first_pattern() {
-        assert_eq!(split_root("/a/b*/c"), (PathBuf::from("/a"), "b*/c"));
-        assert_eq!(split_root("/*"), (PathBuf::from("/"), "*"));
-        assert_eq!(split_root("x?/y"), (PathBuf::new(), "x?/y"));
+        assert_eq!(split_root("/a/b*/c"), ("/a", "b*/c"));
+        assert_eq!(split_root("/*"), ("/", "*"));
+        assert_eq!(split_root("x?/y"), ("", "x?/y"));
     }
 
     #[test]

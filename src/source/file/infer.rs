@@ -1,15 +1,15 @@
 //! The columns of the files that are at a place now.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
-use super::input::{Input, TooLong, open_unchanged, reading};
+use super::files::{FileEntry, Files};
+use super::input::{Input, TooLong, undecodable};
 use super::options::{FileOptions, too_long};
-use super::place::{FileEntry, Manifest, Place};
+use super::parquet::FileReader;
+use super::place::{Manifest, Place};
 use crate::error::{BadRecord, Error, Result};
 use crate::format::{Block, Format, Inference, Keep, OnError, shorten};
 use crate::options::Options;
@@ -21,7 +21,7 @@ use crate::options::Options;
 /// InvalidInput: there is no record yet, or two that fit no type; the options are wrong. BadRecord. Io.
 pub fn infer(stream: &str, options: &Options, manifest: Option<Manifest>) -> Result<SchemaRef> {
     let options = FileOptions::parse(options)?;
-    let place = Place::parse(&options.path, manifest)?;
+    let place = Place::parse(&options.path, &options.store, manifest)?;
     infer_at(stream, &options, &place)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn infer_at(stream: &str, options: &FileOptions, place: &Place) -> Re
     let files = place.list()?;
     if options.format == Format::Parquet {
         return match files.first() {
-            Some(file) => infer_parquet(file, &place.full(file)),
+            Some(file) => infer_parquet(place.files(), file),
             None => Err(nothing_yet(&options.path, "file")),
         };
     }
@@ -41,7 +41,7 @@ pub(super) fn infer_at(stream: &str, options: &FileOptions, place: &Place) -> Re
         }
         let path = place.full(file);
         let mut judge = Judge { stream, path: &path, options, first_bad: &mut first_bad };
-        infer_file(file, &mut judge, &mut inference)?;
+        infer_file(&**place.files(), file, &mut judge, &mut inference)?;
     }
     inference.schema().map_err(|error| match (error, first_bad) {
         (Error::InvalidInput { .. }, Some(bad)) => Error::invalid(format!(
@@ -62,7 +62,7 @@ fn nothing_yet(path: &str, what: &str) -> Error {
 /// Says of a bad record what `on_error` says.
 struct Judge<'a> {
     stream: &'a str,
-    path: &'a Path,
+    path: &'a str,
     options: &'a FileOptions,
     first_bad: &'a mut Option<BadRecord>,
 }
@@ -71,7 +71,7 @@ impl Judge<'_> {
     fn bad(&mut self, line: Option<u64>, reason: String, text: &[u8]) -> Result<Keep> {
         let record = BadRecord {
             source: self.stream.to_string(),
-            path: Some(self.path.display().to_string()),
+            path: Some(self.path.to_string()),
             line,
             reason,
             text: shorten(text),
@@ -84,10 +84,11 @@ impl Judge<'_> {
     }
 }
 
-fn infer_file(file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference) -> Result<()> {
+fn infer_file(files: &dyn Files, file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference) -> Result<()> {
     inference.start_file();
-    let (options, path, mut buffer) = (judge.options, judge.path, Vec::new());
-    let mut input = Input::stream(0, file, path, options.compression_of(&file.path), &mut buffer)?;
+    let (options, compression) = (judge.options, judge.options.compression_of(&file.path));
+    let mut buffer = Vec::new();
+    let mut input = Input::stream(0, files.open(file)?, file.size, compression, &mut buffer)?;
     loop {
         let block = Block { bytes: input.rest(&buffer), last: input.last };
         let taken = inference.add(block, &mut |place| {
@@ -99,7 +100,7 @@ fn infer_file(file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference
         }
         if let Some(damage) = &input.damage {
             if options.on_error == OnError::Fail {
-                return Err(reading(path, damage));
+                return Err(undecodable(judge.path, damage));
             }
             judge.bad(input.line_at(&buffer, input.pos), input.damaged(damage), input.rest(&buffer))?;
             return Ok(());
@@ -113,10 +114,9 @@ fn infer_file(file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference
     }
 }
 
-fn infer_parquet(file: &FileEntry, path: &Path) -> Result<SchemaRef> {
-    let handle = open_unchanged(file, path)?;
-    let footer = ArrowReaderMetadata::load(&handle, ArrowReaderOptions::default())
-        .map_err(|e| super::parquet_errors::damaged(path, &e))?;
+fn infer_parquet(files: &Arc<dyn Files>, file: &FileEntry) -> Result<SchemaRef> {
+    let reader = FileReader::open(files, file, Vec::new())?;
+    let footer = reader.footer()?;
     let schema = transform_schema_to_view(footer.schema());
     // A column may be absent from other files, so it may always be NULL; what the footer says beside names and
     // types stays with the file.

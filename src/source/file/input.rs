@@ -3,19 +3,16 @@
 //! Holds one buffer, which grows to the longest record and no further than the limit. Knows nothing of records
 //! but that, where a file is cut into ranges, a newline ends them.
 
-use std::fs::File;
 use std::io::{self, BufRead, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::sync::Arc;
 
-use super::place::FileEntry;
+use super::files::OpenFile;
 use crate::error::{Error, Result};
 use crate::format::Compression;
 
-/// Files are read in pieces of this size.
-pub const PIECE: usize = 2 << 20;
-/// And beyond a piece's end, to the end of its last line, in pieces of this.
+/// Files are read from front to end in pieces of this size.
+const PIECE: usize = 2 << 20;
+/// And beyond a part's end, to the end of its last line, in pieces of this.
 const TAIL: usize = 64 << 10;
 
 /// What is being read.
@@ -54,75 +51,33 @@ impl TooLong {
     pub const SHOWN: usize = 1 << 10;
 }
 
-/// Opens a file that is as it was listed.
-///
-/// # Errors
-/// Io: it is gone (worth another try: a mount may be away) or can't be opened. Conflict: it has changed.
-pub fn open_unchanged(entry: &FileEntry, path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|error| opening(entry, path, &error))?;
-    let found = file.metadata().map_err(|e| Error::io(format!("look at {}", path.display()), &e))?;
-    let modified = found.modified().ok().and_then(|time| match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_nanos()).ok(),
-        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|nanos| -nanos),
-    });
-    if found.len() != entry.size || modified != Some(entry.mtime) {
-        return Err(changed(entry, path, found.len()));
-    }
-    Ok(file)
-}
-
-fn opening(entry: &FileEntry, path: &Path, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::Io {
-            context: format!("read {}", path.display()),
-            message: format!(
-                "the file was listed with {} bytes and is gone; a file must stay until the batch that reads it is committed",
-                entry.size
-            ),
-            kind: io::ErrorKind::NotFound,
-            transient: true,
-        },
-        _ => Error::io(format!("read {}", path.display()), error),
-    }
-}
-
-/// A file that isn't what was logged.
-pub fn changed(entry: &FileEntry, path: &Path, size: u64) -> Error {
-    let how = match size == entry.size {
-        true => "its modification time differs".to_string(),
-        false => format!("it had {} bytes, now {size}", entry.size),
-    };
-    Error::conflict(format!("{} changed after it was taken: {how}; write new data to new files", path.display()))
-}
-
 impl Input {
-    /// The lines of a plain file that begin at or behind `start` and before `end`, read into `buffer`.
+    /// The lines of a plain file of `size` bytes that begin at or behind `start` and before `end`, read into `buffer`.
     ///
     /// # Errors
-    /// Those of [`open_unchanged`], and of reading.
+    /// Those of reading.
     pub fn range(
         file: usize,
-        entry: &FileEntry,
-        path: &Path,
+        open: &dyn OpenFile,
+        size: u64,
         (start, end): (u64, u64),
         buffer: &mut Vec<u8>,
         max_record: usize,
     ) -> Result<(Self, Option<TooLong>)> {
-        let handle = open_unchanged(entry, path)?;
         // One byte more at the front tells whether a line begins at `start`.
         let from = start.saturating_sub(1);
         let mut length = (end - from) as usize;
         reserve(buffer, length);
-        read_at(&handle, entry, path, &mut buffer[..length], from)?;
+        open.read_at(&mut buffer[..length], from)?;
         let pos = match (start, memchr::memchr(b'\n', &buffer[..length])) {
             (0, _) => 0,
             (_, Some(newline)) => newline + 1,
             (_, None) => length,
         };
         let mut too_long = None;
-        if pos < length && buffer[length - 1] != b'\n' && end < entry.size {
+        if pos < length && buffer[length - 1] != b'\n' && end < size {
             let record = pos.max(memchr::memrchr(b'\n', &buffer[..length]).map_or(0, |newline| newline + 1));
-            let finish = finish_line(&handle, entry, path, buffer, (length, end), record, max_record)?;
+            let finish = finish_line(open, size, buffer, (length, end), record, max_record)?;
             length = finish;
             if length - record > max_record {
                 too_long = Some(TooLong { start: record, length: length - record });
@@ -136,24 +91,23 @@ impl Input {
         Ok((input, too_long))
     }
 
-    /// A whole file from its front, uncompressed on the way.
+    /// A whole file of `size` bytes from its front, uncompressed on the way.
     ///
     /// # Errors
-    /// Those of [`open_unchanged`], and of the decoder's beginning.
+    /// Those of reading, and of the decoder's beginning.
     pub fn stream(
         file: usize,
-        entry: &FileEntry,
-        path: &Path,
+        open: Arc<dyn OpenFile>,
+        size: u64,
         compression: Compression,
         buffer: &mut Vec<u8>,
     ) -> Result<Self> {
-        let handle = open_unchanged(entry, path)?;
-        let bytes = match entry.size {
+        let bytes = match size {
             // No member at all is no damaged one.
             0 => Bytes::Loaded,
             size => {
-                let reader = compression.reader(Box::new(Front::new(handle, entry, path, size)));
-                Bytes::Stream(reader.map_err(|e| reading(path, &e))?)
+                let reader = compression.reader(Box::new(Front::new(open.front(), size)));
+                Bytes::Stream(reader.map_err(|e| own(&e).unwrap_or_else(|| Error::io("begin to decompress", &e)))?)
             }
         };
         reserve(buffer, PIECE);
@@ -248,12 +202,9 @@ impl Input {
     }
 }
 
-/// A file from its front, handed out in pieces of one size however they come: see [`Compression::reader`]. Its errors
-/// are ours, so that they are told from a decoder's.
+/// A file from its front, handed out in pieces of one size however they come: see [`Compression::reader`].
 struct Front {
-    file: File,
-    entry: FileEntry,
-    path: PathBuf,
+    file: Box<dyn Read + Send>,
     /// What was not read yet.
     left: u64,
     piece: Vec<u8>,
@@ -264,9 +215,8 @@ struct Front {
 impl Front {
     const PIECE: usize = 256 << 10;
 
-    fn new(file: File, entry: &FileEntry, path: &Path, left: u64) -> Self {
-        let piece = vec![0; left.min(Self::PIECE as u64) as usize];
-        Front { file, entry: entry.clone(), path: path.to_path_buf(), left, piece, pos: 0, end: 0 }
+    fn new(file: Box<dyn Read + Send>, left: u64) -> Self {
+        Front { file, left, piece: vec![0; left.min(Self::PIECE as u64) as usize], pos: 0, end: 0 }
     }
 }
 
@@ -274,14 +224,7 @@ impl BufRead for Front {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.pos == self.end && self.left > 0 {
             let length = self.left.min(self.piece.len() as u64) as usize;
-            self.file.read_exact(&mut self.piece[..length]).map_err(|error| {
-                io::Error::other(match error.kind() {
-                    io::ErrorKind::UnexpectedEof => {
-                        changed(&self.entry, &self.path, self.file.metadata().map_or(0, |found| found.len()))
-                    }
-                    _ => reading(&self.path, &error),
-                })
-            })?;
+            self.file.read_exact(&mut self.piece[..length])?;
             (self.pos, self.end) = (0, length);
             self.left -= length as u64;
         }
@@ -295,6 +238,13 @@ impl BufRead for Front {
 
 impl Read for Front {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // What isn't decoded needs no pieces.
+        if self.pos == self.end && into.len() >= self.piece.len() {
+            let length = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.file.read_exact(&mut into[..length])?;
+            self.left -= length as u64;
+            return Ok(length);
+        }
         let read = self.fill_buf()?.read(into)?;
         self.consume(read);
         Ok(read)
@@ -321,18 +271,17 @@ fn reserve(buffer: &mut Vec<u8>, length: usize) {
 /// Reads on behind `end` until the line there ends, or its record is longer than `max_record`. Answers how much of
 /// the buffer is filled.
 fn finish_line(
-    handle: &File,
-    entry: &FileEntry,
-    path: &Path,
+    open: &dyn OpenFile,
+    size: u64,
     buffer: &mut Vec<u8>,
     (mut length, mut end): (usize, u64),
     record: usize,
     max_record: usize,
 ) -> Result<usize> {
-    while end < entry.size && length - record <= max_record {
-        let more = (TAIL.max(length - record) as u64).min(entry.size - end) as usize;
+    while end < size && length - record <= max_record {
+        let more = (TAIL.max(length - record) as u64).min(size - end) as usize;
         reserve(buffer, length + more);
-        read_at(handle, entry, path, &mut buffer[length..length + more], end)?;
+        open.read_at(&mut buffer[length..length + more], end)?;
         if let Some(newline) = memchr::memchr(b'\n', &buffer[length..length + more]) {
             return Ok(length + newline + 1);
         }
@@ -342,28 +291,20 @@ fn finish_line(
     Ok(length)
 }
 
-fn read_at(handle: &File, entry: &FileEntry, path: &Path, into: &mut [u8], from: u64) -> Result<()> {
-    handle.read_exact_at(into, from).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => changed(entry, path, handle.metadata().map_or(0, |found| found.len())),
-        _ => Error::io(format!("read {}", path.display()), &error),
-    })
-}
-
-/// A failed read of a file.
-pub fn reading(path: &Path, error: &io::Error) -> Error {
-    Error::io(format!("read {}", path.display()), error)
+/// What a decoder says of a file that it can't read on, as an error.
+pub fn undecodable(shown: &str, damage: &io::Error) -> Error {
+    Error::io(format!("read {shown}"), damage)
 }
 
 /// The line that byte `to` of a plain file is on, counted from a byte whose line is known.
 ///
 /// # Errors
-/// Io.
-pub fn count_lines(path: &Path, (mut from, mut line): (u64, u64), to: u64) -> Result<u64> {
-    let file = File::open(path).map_err(|e| reading(path, &e))?;
+/// Those of reading.
+pub fn count_lines(open: &dyn OpenFile, (mut from, mut line): (u64, u64), to: u64) -> Result<u64> {
     let mut buffer = vec![0; PIECE];
     while from < to {
         let length = (to - from).min(PIECE as u64) as usize;
-        file.read_exact_at(&mut buffer[..length], from).map_err(|e| reading(path, &e))?;
+        open.read_at(&mut buffer[..length], from)?;
         line += memchr::memchr_iter(b'\n', &buffer[..length]).count() as u64;
         from += length as u64;
     }

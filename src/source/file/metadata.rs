@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, StringViewBuilder, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, TimeUnit};
 
-use super::place::FileEntry;
+use super::files::FileEntry;
 use crate::error::{Error, Result, closest};
 
 /// A column declared `METADATA FROM 'key'`.

@@ -1,7 +1,7 @@
 //! Files in a directory, as they come: JSON lines, CSV, text and Parquet, plain or compressed.
 //!
 //! ```text
-//! place      path, glob, URL → files: name, size, time
+//! place      path, glob, URL → files: name, size, time    (files: what it needs of local and remote ones)
 //! discovery  which of them are new, in which order, how many a batch → the log's entries, offsets
 //! folders    columns that a file's folder tells, where a file sink of ours made it
 //! reading    files → units of work → streams of batches        (parquet: DataFusion's scan)
@@ -14,10 +14,12 @@
 //! This source knows nothing of queries, watermarks or clocks.
 
 mod discovery;
+mod files;
 mod folders;
 mod glob;
 mod infer;
 mod input;
+mod local;
 mod metadata;
 mod options;
 mod parquet;
@@ -25,13 +27,15 @@ mod parquet_cut;
 mod parquet_errors;
 mod place;
 mod reading;
+mod remote;
 
 #[cfg(test)]
 pub(super) use discovery::tests::options as discovery_test_options;
+pub use files::FileEntry;
 pub use infer::infer;
 pub use metadata::{Key, MetadataColumn};
 pub use options::{FileOptions, OPTIONS, delimiter, max_record_bytes, on_error, only_for};
-pub use place::{FileEntry, MANIFEST_FOLDER, Manifest, Place, is_hidden};
+pub use place::{MANIFEST_FOLDER, Manifest, Place, is_hidden};
 
 use std::sync::Arc;
 
@@ -107,7 +111,11 @@ pub fn schema(
 /// format can't be read as. Those of the log.
 pub fn open(args: FileSourceArgs<'_>) -> Result<FileSource> {
     let options = FileOptions::parse(args.options)?;
-    let place = Place::parse(&options.path, args.manifest)?;
+    let place = Place::parse(&options.path, &options.store, args.manifest)?;
+    open_at(args, options, place)
+}
+
+fn open_at(args: FileSourceArgs<'_>, options: FileOptions, place: Place) -> Result<FileSource> {
     let fields = match args.fields {
         Some(fields) => fields,
         None => infer::infer_at(args.name, &options, &place)?,
@@ -153,9 +161,10 @@ impl FileSource {
         bad_records: &Arc<BadRecords>,
     ) -> Result<Vec<SendableRecordBatchStream>> {
         if let Some(scan) = &self.parquet {
-            return scan.read(files, wanted);
+            return scan.read(self.place.files().clone(), files, wanted);
         }
         let records = Wanted::new(&self.schema, self.fields, &self.keys, wanted)?;
+        let files = (self.place.files().clone(), files);
         reading::read(&self.name, &self.options, records, files, wanted.partitions, bad_records)
     }
 }
@@ -181,7 +190,7 @@ impl Source for FileSource {
     fn read(&self, range: &OffsetRange, wanted: &Pushdown) -> Result<SourceRead> {
         let files = self.discovery.files(range)?;
         let named = files.into_iter().map(|file| {
-            let path = self.place.full(&file).display().to_string();
+            let path = self.place.full(&file);
             (file, path)
         });
         let bad_records = Arc::new(BadRecords::default());
@@ -207,5 +216,7 @@ impl Source for FileSource {
 
 #[cfg(test)]
 mod parquet_tests;
+#[cfg(test)]
+mod remote_tests;
 #[cfg(test)]
 mod tests;

@@ -3,14 +3,18 @@
 use crate::error::{Error, Result};
 use crate::format::{Compression, CsvOptions, Format, OnError};
 use crate::options::{OptionKind, OptionSpec, Options, parse_interval};
+use crate::storage::{Location, Settings};
 
 /// The options of connector `file` as a source.
 pub const OPTIONS: &[OptionSpec] = &[
     spec(
         "path",
         OptionKind::Text,
-        "a directory (with all below it), a glob (* ? [a-z] {a,b} **), a file, or a file: URL",
+        "a directory (with all below it), a glob (* ? [a-z] {a,b} **), a file; local, or in s3://, gs://, az://, https://",
     ),
+    spec("endpoint", OptionKind::Text, "an object store's server, as in http://localhost:9000"),
+    spec("region", OptionKind::Text, "s3: the bucket's region"),
+    spec("anonymous", OptionKind::Bool, "an object store's requests are not signed (false)"),
     spec("format", OptionKind::OneOf(Format::NAMES), "how the files are written"),
     spec("max_files_per_trigger", OptionKind::Positive, "a batch takes so many new files at the most"),
     spec(
@@ -58,6 +62,8 @@ pub enum Rate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOptions {
     pub path: String,
+    /// How the store that `path` names is spoken to.
+    pub store: Settings,
     pub format: Format,
     pub rate: Rate,
     pub latest_first: bool,
@@ -89,6 +95,7 @@ impl FileOptions {
         only_for(options, format, Format::Csv, &["header", "delimiter", "null_value"])?;
         let defaults = CsvOptions::default();
         let parsed = FileOptions {
+            store: store(options, &path)?,
             path,
             format,
             rate: rate(options)?,
@@ -132,6 +139,22 @@ impl FileOptions {
     /// How a file of that name is compressed.
     pub fn compression_of(&self, name: &str) -> Compression {
         self.compression.unwrap_or_else(|| Compression::of_name(name))
+    }
+}
+
+/// What is said of the store that `path` names.
+fn store(options: &Options, path: &str) -> Result<Settings> {
+    let names = ["endpoint", "region", "anonymous"];
+    match (Location::parse(path, "files")?, names.iter().find_map(|name| options.get(name))) {
+        (Location::Local(_), Some(entry)) => Err(Error::invalid_at(
+            entry.span,
+            format!("option {} is for object stores, and {path} is a local path", entry.name),
+        )),
+        _ => Ok(Settings {
+            endpoint: options.text("endpoint").map(str::to_string),
+            region: options.text("region").map(str::to_string),
+            anonymous: options.bool("anonymous")?.unwrap_or(false),
+        }),
     }
 }
 

@@ -5,10 +5,8 @@
 //! error names its file, and a column of a type that would change values (DOUBLE into BIGINT) is refused.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -31,13 +29,14 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
 
-use super::input::open_unchanged;
+use super::files::{FileEntry, Files, OpenFile};
 use super::metadata::{Key, NamedFile, text_of};
 use super::parquet_cut::groups;
 use super::parquet_errors::{Reported, boxed, damaged, keeps_values, wrong_type};
@@ -64,14 +63,19 @@ impl ParquetScan {
     ///
     /// # Errors
     /// Internal: a scan that DataFusion refuses to plan.
-    pub fn read(&self, files: Vec<NamedFile>, wanted: &Pushdown) -> Result<Vec<SendableRecordBatchStream>> {
+    pub fn read(
+        &self,
+        place: Arc<dyn Files>,
+        files: Vec<NamedFile>,
+        wanted: &Pushdown,
+    ) -> Result<Vec<SendableRecordBatchStream>> {
         let projected = wanted.project(&self.schema)?;
         if files.is_empty() {
             let nothing = futures::stream::empty();
             return Ok(vec![Box::pin(RecordBatchStreamAdapter::new(projected, nothing))]);
         }
-        let plan = self.plan(&files, wanted).map_err(|e| Error::internal(format!("parquet scan: {e}")))?;
-        let reported = Arc::new(Reported { stream: self.stream.clone(), schema: projected.clone(), files });
+        let plan = self.plan(&place, &files, wanted).map_err(|e| Error::internal(format!("parquet scan: {e}")))?;
+        let reported = Arc::new(Reported { stream: self.stream.clone(), schema: projected.clone(), place, files });
         let partitions = plan.properties().partitioning.partition_count();
         let streams = (0..partitions).map(|partition| {
             let stream = plan.execute(partition, self.context.clone());
@@ -83,12 +87,12 @@ impl ParquetScan {
         streams.collect()
     }
 
-    fn plan(&self, files: &[NamedFile], wanted: &Pushdown) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn plan(&self, place: &Arc<dyn Files>, files: &[NamedFile], wanted: &Pushdown) -> DfResult<Arc<dyn ExecutionPlan>> {
         // Whether a column may be NULL is checked on what was read, where the file can be named.
         let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
         let fields: Vec<FieldRef> = self.schema.fields()[..self.fields].iter().map(nullable).collect();
         let extra: Vec<FieldRef> = self.schema.fields()[self.fields..].to_vec();
-        let factory = Arc::new(Readers { fields: fields.clone(), footers: Arc::default() });
+        let factory = Arc::new(Readers { place: place.clone(), fields: fields.clone(), footers: Footers::default() });
         let table = TableSchema::builder(Arc::new(Schema::new(fields))).with_table_partition_cols(extra).build();
         let filters = self.filters(&wanted.filters, table.table_schema());
         let mut source = ParquetSource::new(table).with_parquet_file_reader_factory(factory.clone());
@@ -138,27 +142,33 @@ impl ParquetScan {
     }
 }
 
+/// The footers that one read has in common, by file.
+type Footers = Arc<Mutex<HashMap<String, Arc<ParquetMetaData>>>>;
+
 /// Opens files, with the footers that one read has in common.
 #[derive(Debug)]
 struct Readers {
+    place: Arc<dyn Files>,
     /// The declared fields.
     fields: Vec<FieldRef>,
-    footers: Arc<Mutex<HashMap<String, Arc<ParquetMetaData>>>>,
+    footers: Footers,
 }
 
 impl Readers {
     fn open(&self, file: &PartitionedFile) -> DfResult<FileReader> {
-        let Some((entry, path)) = file.extension::<NamedFile>() else {
+        let Some((entry, _)) = file.extension::<NamedFile>() else {
             return Err(boxed(Error::internal("a parquet file without its entry")));
         };
-        let path = PathBuf::from(path);
-        let handle = open_unchanged(entry, &path).map_err(boxed)?;
-        Ok(FileReader { file: handle, path, fields: self.fields.clone(), footers: self.footers.clone() })
+        let reader = FileReader::open(&self.place, entry, self.fields.clone()).map_err(boxed)?;
+        Ok(FileReader { footers: self.footers.clone(), ..reader })
     }
 
     /// A file's footer. One that can't be read is the scan's to report.
     fn footer(&self, file: &PartitionedFile) -> Option<Arc<ParquetMetaData>> {
-        self.open(file).ok()?.metadata(PageIndexPolicy::Skip).ok()
+        let reader = self.open(file).ok()?;
+        let footer = Arc::clone(reader.footer().ok()?.metadata());
+        reader.keep(footer.clone());
+        Some(footer)
     }
 }
 
@@ -174,49 +184,91 @@ impl ParquetFileReaderFactory for Readers {
     }
 }
 
-/// One open file. Reads are plain blocking ones: local, and in large pieces.
-struct FileReader {
-    file: File,
-    path: PathBuf,
+/// So much of a file's end is read at first: most footers are within.
+const FOOTER: usize = 64 << 10;
+
+/// One open file.
+#[derive(Clone)]
+pub struct FileReader {
+    file: Arc<dyn OpenFile>,
+    size: u64,
+    /// As it is shown.
+    path: String,
     fields: Vec<FieldRef>,
-    footers: Arc<Mutex<HashMap<String, Arc<ParquetMetaData>>>>,
+    footers: Footers,
 }
 
 impl FileReader {
-    fn bytes(&self, range: &Range<u64>) -> parquet::errors::Result<Bytes> {
-        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
-        self.file.read_exact_at(&mut bytes, range.start).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => self.damaged(&"its footer points behind its end"),
-            _ => ParquetError::External(Box::new(Error::io(format!("read {}", self.path.display()), &error))),
-        })?;
-        Ok(Bytes::from(bytes))
+    /// Opens a file, of which columns are wanted as these `fields`.
+    ///
+    /// # Errors
+    /// Those of [`Files::open`].
+    pub fn open(place: &Arc<dyn Files>, entry: &FileEntry, fields: Vec<FieldRef>) -> Result<Self> {
+        let (file, path) = (place.open(entry)?, place.shown(&entry.path));
+        Ok(FileReader { file, size: entry.size, path, fields, footers: Footers::default() })
     }
 
-    fn damaged(&self, why: &dyn std::fmt::Display) -> ParquetError {
-        ParquetError::External(Box::new(damaged(&self.path, why)))
+    /// What the file says of itself.
+    ///
+    /// # Errors
+    /// Io: it is damaged, or no parquet. InvalidInput: a column of a type that would change values.
+    pub fn footer(&self) -> Result<ArrowReaderMetadata> {
+        let read = || -> parquet::errors::Result<ArrowReaderMetadata> {
+            let footer = Arc::new(ParquetMetaDataReader::new().parse_and_finish(self)?);
+            self.check_types(&footer)?;
+            ArrowReaderMetadata::try_new(footer, ArrowReaderOptions::default())
+        };
+        read().map_err(|error| self.explain(&error))
     }
 
-    fn metadata(&self, policy: PageIndexPolicy) -> parquet::errors::Result<Arc<ParquetMetaData>> {
-        let name = self.path.display().to_string();
-        let known = self.footers.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+    fn keep(&self, footer: Arc<ParquetMetaData>) {
+        self.footers.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path.clone(), footer);
+    }
+
+    /// The error of ours in one of parquet's; or it is the file that is wrong.
+    fn explain(&self, error: &ParquetError) -> Error {
+        match error {
+            ParquetError::External(inner) => inner.downcast_ref::<Error>().cloned(),
+            _ => None,
+        }
+        .unwrap_or_else(|| damaged(&self.path, error))
+    }
+
+    /// Nothing behind the file's end is asked for, whatever a damaged footer says.
+    fn within(&self, ranges: &[Range<u64>]) -> parquet::errors::Result<()> {
+        match ranges.iter().all(|range| range.start <= range.end && range.end <= self.size) {
+            true => Ok(()),
+            false => Err(external(damaged(&self.path, &"its footer points behind its end"))),
+        }
+    }
+
+    async fn some(self, ranges: Vec<Range<u64>>) -> parquet::errors::Result<Vec<Bytes>> {
+        self.within(&ranges)?;
+        self.file.ranges(ranges).await.map_err(external)
+    }
+
+    async fn load(mut self, policy: PageIndexPolicy) -> parquet::errors::Result<Arc<ParquetMetaData>> {
+        let known = self.footers.lock().unwrap_or_else(PoisonError::into_inner).get(&self.path).cloned();
         if let (Some(footer), PageIndexPolicy::Skip) = (known, policy) {
             return Ok(footer);
         }
-        let reader = ParquetMetaDataReader::new().with_page_index_policy(policy);
-        let footer = Arc::new(reader.parse_and_finish(&self.file).map_err(|e| self.damaged(&e))?);
+        let size = self.size;
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(policy).with_prefetch_hint(Some(FOOTER));
+        let loaded = reader.load_and_finish(&mut self, size).await;
+        let footer = Arc::new(loaded.map_err(|error| external(self.explain(&error)))?);
         self.check_types(&footer)?;
-        self.footers.lock().unwrap_or_else(PoisonError::into_inner).insert(name, footer.clone());
+        self.keep(footer.clone());
         Ok(footer)
     }
 
     fn check_types(&self, footer: &ParquetMetaData) -> parquet::errors::Result<()> {
         let footer = footer.file_metadata();
         let found = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
-        let found = found.map_err(|e| self.damaged(&e))?;
+        let found = found.map_err(|e| external(damaged(&self.path, &e)))?;
         for field in &self.fields {
             match found.field_with_name(field.name()) {
                 Ok(column) if !keeps_values(column.data_type(), field.data_type()) => {
-                    return Err(ParquetError::External(Box::new(wrong_type(&self.path, column, field))));
+                    return Err(external(wrong_type(&self.path, column, field)));
                 }
                 _ => {}
             }
@@ -225,9 +277,18 @@ impl FileReader {
     }
 }
 
+fn external(error: Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
+
 impl AsyncFileReader for FileReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
-        std::future::ready(self.bytes(&range)).boxed()
+        let some = self.clone().some(vec![range]);
+        async move { some.await.map(|mut read| read.pop().unwrap_or_default()) }.boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
+        self.clone().some(ranges).boxed()
     }
 
     fn get_metadata<'a>(
@@ -235,6 +296,45 @@ impl AsyncFileReader for FileReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, parquet::errors::Result<Arc<ParquetMetaData>>> {
         let policy = options.map_or(PageIndexPolicy::Skip, |options| options.column_index_policy());
-        std::future::ready(self.metadata(policy)).boxed()
+        self.clone().load(policy).boxed()
+    }
+}
+
+impl Length for FileReader {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for FileReader {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::with_capacity(FOOTER, From { file: self.file.clone(), at: start, end: self.size }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.within(std::slice::from_ref(&(start..start.saturating_add(length as u64))))?;
+        let mut bytes = vec![0; length];
+        self.file.read_at(&mut bytes, start).map_err(external)?;
+        Ok(Bytes::from(bytes))
+    }
+}
+
+/// A file from some byte on.
+pub struct From {
+    file: Arc<dyn OpenFile>,
+    at: u64,
+    end: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = into.len().min(usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX));
+        if length > 0 {
+            self.file.read_at(&mut into[..length], self.at).map_err(io::Error::other)?;
+            self.at += length as u64;
+        }
+        Ok(length)
     }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a parquet file, told with its name.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -10,30 +10,26 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::input::open_unchanged;
+use super::files::{FileEntry, Files};
 use super::metadata::NamedFile;
-use super::place::FileEntry;
+use super::parquet::FileReader;
 use crate::error::{BadRecord, Error, Result};
 use crate::format::type_name;
 
 /// A file that is no sound parquet.
-pub fn damaged(path: &Path, why: &dyn std::fmt::Display) -> Error {
+pub fn damaged(path: &str, why: &dyn std::fmt::Display) -> Error {
     Error::Io {
-        context: format!("read {}", path.display()),
+        context: format!("read {path}"),
         message: format!("the file is damaged, or no parquet: {why}"),
         kind: std::io::ErrorKind::InvalidData,
         transient: false,
     }
 }
 
-pub fn wrong_type(path: &Path, found: &Field, wanted: &Field) -> Error {
+pub fn wrong_type(path: &str, found: &Field, wanted: &Field) -> Error {
     let (found, wants) = (type_name(found.data_type()), type_name(wanted.data_type()));
-    Error::invalid(format!(
-        "{}: column {} is {found} in the file, and {wants} in the stream",
-        path.display(),
-        wanted.name()
-    ))
-    .help(format!("declare it {found}, and cast it in the query"))
+    Error::invalid(format!("{path}: column {} is {found} in the file, and {wants} in the stream", wanted.name()))
+        .help(format!("declare it {found}, and cast it in the query"))
 }
 
 /// Whether every value of a file's column can become one of the declared type without changing, or fails loudly.
@@ -76,6 +72,7 @@ pub struct Reported {
     pub stream: String,
     /// The columns wanted.
     pub schema: SchemaRef,
+    pub place: Arc<dyn Files>,
     pub files: Vec<NamedFile>,
 }
 
@@ -102,7 +99,7 @@ impl Reported {
             cause = inner.source();
         }
         for (entry, path) in &self.files {
-            match self.try_read(entry, path.as_ref(), None).and_then(|_| self.find_misfit(entry, path)) {
+            match self.try_read(entry, path, None).and_then(|_| self.find_misfit(entry, path)) {
                 Ok(None) => {}
                 Ok(Some(record)) => return Error::BadRecord(Box::new(record)),
                 Err(error) => return error,
@@ -113,7 +110,7 @@ impl Reported {
 
     fn find_null(&self, column: &str) -> Error {
         for (entry, path) in &self.files {
-            match self.try_read(entry, path.as_ref(), Some(column)) {
+            match self.try_read(entry, path, Some(column)) {
                 Ok(None) => {}
                 Ok(Some(row)) => {
                     return Error::BadRecord(Box::new(BadRecord {
@@ -130,11 +127,16 @@ impl Reported {
         Error::internal(format!("a NULL in column {column} that is in no file"))
     }
 
+    fn builder(&self, entry: &FileEntry) -> Result<ParquetRecordBatchReaderBuilder<FileReader>> {
+        let reader = FileReader::open(&self.place, entry, Vec::new())?;
+        let footer = reader.footer()?;
+        Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(reader, footer))
+    }
+
     /// The first value of a file that its column's declared type can't hold.
     fn find_misfit(&self, entry: &FileEntry, path: &str) -> Result<Option<BadRecord>> {
-        let damaged = |why: &dyn std::fmt::Display| damaged(path.as_ref(), why);
-        let file = open_unchanged(entry, path.as_ref())?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
+        let damaged = |why: &dyn std::fmt::Display| damaged(path, why);
+        let builder = self.builder(entry)?;
         let found = builder.schema().fields().iter().enumerate();
         // What is inside nested types is matched by name, not by place as a cast would.
         let differs = found.filter_map(|(at, column)| {
@@ -171,9 +173,8 @@ impl Reported {
     }
 
     /// Reads a file through, and answers the first row (from 1) in which `column` is NULL.
-    fn try_read(&self, entry: &FileEntry, path: &Path, column: Option<&str>) -> Result<Option<usize>> {
-        let file = open_unchanged(entry, path)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path, &e))?;
+    fn try_read(&self, entry: &FileEntry, path: &str, column: Option<&str>) -> Result<Option<usize>> {
+        let builder = self.builder(entry)?;
         let names: Vec<&str> = match column {
             Some(column) => vec![column],
             None => self.schema.fields().iter().map(|field| field.name().as_str()).collect(),

@@ -13,7 +13,7 @@ use super::tests::{Stream, stream};
 use crate::error::Error;
 use crate::source::Source;
 
-fn write_parquet(dir: &Path, name: &str, columns: Vec<(&str, arrow::array::ArrayRef)>, seconds: u64) {
+pub(super) fn write_parquet(dir: &Path, name: &str, columns: Vec<(&str, arrow::array::ArrayRef)>, seconds: u64) {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let props = parquet_props();
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ fn parquet_props() -> ::parquet::file::properties::WriterProperties {
     ::parquet::file::properties::WriterProperties::builder().set_max_row_group_row_count(Some(1_000)).build()
 }
 
-fn ints(range: std::ops::Range<i64>) -> arrow::array::ArrayRef {
+pub(super) fn ints(range: std::ops::Range<i64>) -> arrow::array::ArrayRef {
     Arc::new(Int64Array::from_iter_values(range))
 }
 

@@ -1,18 +1,21 @@
-//! Where a file source looks: a directory, a glob, one file, or a `file:` URL; and what is there now.
+//! Where a file source looks: a directory, a glob, one file, or a URL; and what is there now.
 //!
-//! Knows names, sizes and times of files, not what is in them or which were read before. A directory is walked
-//! with all that is below it. Names that begin with `.`, or with `_` and hold no `=`, are hidden: writers use them
-//! for what isn't ready. A directory that holds a manifest of ours is what the manifest says.
+//! Knows names, sizes and times of files, not what is in them or which were read before, nor whether they are local:
+//! that is [`Files`]. A directory is walked with all that is below it. Names that begin with `.`, or with `_` and hold
+//! no `=`, are hidden: writers use them for what isn't ready. A directory that holds a manifest of ours is what the
+//! manifest says.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::path::Path;
+use std::sync::Arc;
 
+use super::files::{FileEntry, Files, Node, Tree, join};
 use super::glob::{Part, braces, covers, is_glob, matches, parts, split_root};
-use crate::checkpoint::local_directory;
+use super::local::LocalFiles;
+use super::remote::RemoteFiles;
+use crate::checkpoint::Store;
 use crate::error::{Error, Result};
+use crate::storage::{Location, Remote, Settings};
 
 /// The folder in which a file sink of ours keeps its manifest.
 pub const MANIFEST_FOLDER: &str = "_levada";
@@ -21,29 +24,17 @@ pub const MANIFEST_FOLDER: &str = "_levada";
 #[derive(Debug, Clone, Copy)]
 pub struct Manifest {
     /// The committed files of a directory, relative to it, with `/`.
-    pub files: fn(&Path) -> Result<Vec<String>>,
+    pub files: fn(&dyn Store) -> Result<Vec<String>>,
     /// What the name of a folder in it says: a column, and the value in text, `None` for NULL.
     pub folder: fn(&str) -> Option<(String, Option<String>)>,
 }
 
-/// A file as it was listed.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct FileEntry {
-    /// Relative to the place's root, with `/`.
-    pub path: String,
-    /// Nanoseconds since 1970.
-    pub mtime: i64,
-    /// Bytes.
-    pub size: u64,
-}
-
-/// A place in the local file system.
+/// A place that holds files.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// As the user wrote it.
     shown: String,
-    /// Where relative paths begin.
-    root: PathBuf,
+    files: Arc<dyn Files>,
     kind: Kind,
     manifest: Option<Manifest>,
 }
@@ -60,36 +51,63 @@ enum Kind {
 /// Symbolic links can make a circle; no real tree is this deep.
 const MAX_DEPTH: usize = 100;
 
+/// The files found, by path.
+type Found = BTreeMap<String, FileEntry>;
+
 impl Place {
-    /// Takes a path apart.
+    /// Takes a path apart. A store is opened on the runtime that the caller has entered.
     ///
     /// # Errors
-    /// InvalidInput: nothing is there, or the glob or URL is malformed. Unsupported: the scheme of another store.
-    pub fn parse(written: &str, manifest: Option<Manifest>) -> Result<Self> {
-        let path = local_directory(written, "files")?.to_string_lossy().into_owned();
-        let place = |root: PathBuf, kind| Place { shown: written.to_string(), root, kind, manifest };
-        match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => return Ok(place(PathBuf::from(&path), Kind::Directory)),
-            Ok(_) => {
-                let path = Path::new(&path);
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                return Ok(place(path.parent().unwrap_or(Path::new("")).to_path_buf(), Kind::File(name)));
-            }
-            Err(error) if error.kind() != ErrorKind::NotFound && error.kind() != ErrorKind::NotADirectory => {
-                return Err(Error::io(format!("look at {written}"), &error));
-            }
-            Err(_) => {}
+    /// InvalidInput: nothing is there, or the glob or URL is malformed. Unsupported: the scheme of another store. Io.
+    pub fn parse(written: &str, settings: &Settings, manifest: Option<Manifest>) -> Result<Self> {
+        match Location::parse(written, "files")? {
+            Location::Local(path) => Self::local(written, &path.to_string_lossy(), manifest),
+            Location::Remote(url) => Self::remote(written, Remote::open(&url, settings)?, &url.path, manifest),
         }
-        if !is_glob(&path) {
+    }
+
+    fn local(written: &str, path: &str, manifest: Option<Manifest>) -> Result<Self> {
+        let files = |root: &Path| Arc::new(LocalFiles::new(root)) as Arc<dyn Files>;
+        let place = |files, kind| Place { shown: written.to_string(), files, kind, manifest };
+        match LocalFiles::new("").look(path)? {
+            Some(Node::Directory) => return Ok(place(files(path.as_ref()), Kind::Directory)),
+            Some(Node::File(_)) => {
+                let path = Path::new(path);
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Ok(place(files(path.parent().unwrap_or(Path::new(""))), Kind::File(name)));
+            }
+            None => {}
+        }
+        if !is_glob(path) {
             return Err(Error::invalid(format!("path {written}: there is no such file or directory"))
                 .help("make the directory first, or correct the path"));
         }
-        let (root, pattern) = split_root(&path);
-        if !root.as_os_str().is_empty() && !root.is_dir() {
-            return Err(Error::invalid(format!("path {written}: there is no directory {}", root.display())));
+        let (root, pattern) = split_root(path);
+        if !root.is_empty() && !Path::new(root).is_dir() {
+            return Err(Error::invalid(format!("path {written}: there is no directory {root}")));
         }
-        let globs = braces(pattern).iter().map(|glob| parts(written, glob)).collect::<Result<Vec<_>>>()?;
-        Ok(place(root, Kind::Glob(globs)))
+        Ok(place(files(root.as_ref()), globs(written, pattern)?))
+    }
+
+    /// A place in a store. A store has no empty directories: what isn't there yet is one.
+    pub(super) fn remote(written: &str, remote: Remote, path: &str, manifest: Option<Manifest>) -> Result<Self> {
+        let files = |root: &str| Arc::new(RemoteFiles::new(remote.clone(), root)) as Arc<dyn Files>;
+        let place = |files, kind| Place { shown: written.to_string(), files, kind, manifest };
+        let whole = !path.is_empty() && !path.ends_with('/');
+        // A name that exists is no pattern.
+        if whole && remote.look(path)?.is_some() {
+            let (root, name) = path.rsplit_once('/').unwrap_or(("", path));
+            return Ok(place(files(root), Kind::File(name.to_string())));
+        }
+        if is_glob(path) {
+            let (root, pattern) = split_root(path);
+            return Ok(place(files(root), globs(written, pattern)?));
+        }
+        if whole && !remote.has_ranges() {
+            return Err(Error::invalid(format!("path {written}: there is no such file"))
+                .help("a path that ends with / is a directory, which only a WebDAV server lists"));
+        }
+        Ok(place(files(path), Kind::Directory))
     }
 
     /// As the user wrote it.
@@ -97,27 +115,35 @@ impl Place {
         &self.shown
     }
 
-    /// The path by which a file of this place is opened and named.
-    pub fn full(&self, entry: &FileEntry) -> PathBuf {
-        self.root.join(&entry.path)
+    /// What opens its files.
+    pub fn files(&self) -> &Arc<dyn Files> {
+        &self.files
+    }
+
+    /// The path by which a file of this place is named.
+    pub fn full(&self, entry: &FileEntry) -> String {
+        self.files.shown(&entry.path)
     }
 
     /// What the folders between a manifest and a file say of its rows: columns and their values.
-    pub fn folder_values(&self, entry: &FileEntry) -> Vec<(String, Option<String>)> {
-        let Some(Manifest { folder, .. }) = self.manifest else { return Vec::new() };
+    ///
+    /// # Errors
+    /// Io.
+    pub fn folder_values(&self, entry: &FileEntry) -> Result<Vec<(String, Option<String>)>> {
+        let Some(Manifest { folder, .. }) = self.manifest else { return Ok(Vec::new()) };
         let mut folders: Vec<&str> = entry.path.split('/').collect();
         folders.pop();
         if !folders.iter().any(|name| name.contains('=')) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let mut dir = self.root.clone();
+        let mut directory = String::new();
         for at in 0..folders.len() {
-            if dir.join(MANIFEST_FOLDER).is_dir() {
-                return folders[at..].iter().filter_map(|name| folder(name)).collect();
+            if self.files.look(&join(&directory, MANIFEST_FOLDER))? == Some(Node::Directory) {
+                return Ok(folders[at..].iter().filter_map(|name| folder(name)).collect());
             }
-            dir.push(folders[at]);
+            directory = join(&directory, folders[at]);
         }
-        Vec::new()
+        Ok(Vec::new())
     }
 
     /// The files that are here now, in order of modification time, then path.
@@ -125,122 +151,124 @@ impl Place {
     /// # Errors
     /// Io: the place can't be listed. InvalidInput: a name that isn't UTF-8. What the manifest's reader says.
     pub fn list(&self) -> Result<Vec<FileEntry>> {
-        let mut found = BTreeMap::new();
+        let mut walk = Walk { place: self, tree: self.files.tree(), found: Found::new() };
         match &self.kind {
-            Kind::Directory => self.walk(&self.root, "", 0, &mut found)?,
-            Kind::File(name) => self.add(&self.root.join(name), name.clone(), 0, &mut found)?,
-            Kind::Glob(globs) => {
-                for parts in globs {
-                    self.expand(&self.root, "", parts, 0, &mut found)?;
+            Kind::Directory => walk.walk("", 0)?,
+            Kind::File(name) => {
+                if let Some(Node::File(file)) = self.files.look(name)? {
+                    walk.found.insert(name.clone(), file);
                 }
             }
+            Kind::Glob(globs) => {
+                if globs.iter().any(|parts| parts.len() > 1) {
+                    walk.tree.expect_all("")?;
+                }
+                globs.iter().try_for_each(|parts| walk.expand("", parts, 0))?;
+            }
         }
-        let mut files: Vec<FileEntry> = found.into_values().collect();
+        let mut files: Vec<FileEntry> = walk.found.into_values().collect();
         files.sort_by_key(|file| file.mtime);
         Ok(files)
     }
 
-    /// The file as it is now; `None` when it is gone.
+    /// Files as they are now; `None` for one that is gone.
     ///
     /// # Errors
     /// Io.
-    pub fn look(&self, path: &str) -> Result<Option<FileEntry>> {
-        let full = self.root.join(path);
-        match fs::metadata(&full) {
-            Ok(found) => entry(path.to_string(), &found).map(Some),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(format!("look at {}", full.display()), &error)),
-        }
+    pub fn look_all(&self, files: &[FileEntry]) -> Result<Vec<Option<FileEntry>>> {
+        let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+        self.files.look_all(&paths)
     }
+}
 
+fn globs(written: &str, pattern: &str) -> Result<Kind> {
+    braces(pattern).iter().map(|glob| parts(written, glob)).collect::<Result<Vec<_>>>().map(Kind::Glob)
+}
+
+/// One walk through a place.
+struct Walk<'p> {
+    place: &'p Place,
+    tree: Box<dyn Tree + 'p>,
+    found: Found,
+}
+
+impl Walk<'_> {
     /// Adds what stands at a path: a file, or all files below a directory. What is gone since it was listed is
     /// left out.
-    fn add(&self, full: &Path, path: String, depth: usize, found: &mut BTreeMap<String, FileEntry>) -> Result<()> {
-        match fs::metadata(full) {
-            Ok(what) if what.is_dir() => self.walk(full, &path, depth + 1, found),
-            Ok(what) => {
-                found.insert(path.clone(), entry(path, &what)?);
+    fn add(&mut self, path: String, depth: usize) -> Result<()> {
+        match self.tree.look(&path)? {
+            Some(Node::Directory) => self.walk(&path, depth + 1),
+            Some(Node::File(file)) => {
+                self.found.insert(path, file);
                 Ok(())
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Error::io(format!("look at {}", full.display()), &error)),
+            None => Ok(()),
         }
     }
 
-    fn walk(&self, dir: &Path, prefix: &str, depth: usize, found: &mut BTreeMap<String, FileEntry>) -> Result<()> {
+    fn is_directory(&mut self, path: &str) -> Result<bool> {
+        Ok(self.tree.look(path)? == Some(Node::Directory))
+    }
+
+    fn has_manifest(&mut self, directory: &str) -> Result<bool> {
+        Ok(self.tree.look(&join(directory, MANIFEST_FOLDER))? == Some(Node::Directory))
+    }
+
+    fn walk(&mut self, directory: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            return Err(Error::invalid(format!(
-                "{}: directories are nested more than {MAX_DEPTH} deep",
-                dir.display()
-            ))
-            .help("a symbolic link may lead back to a directory above it"));
+            let shown = self.place.files.shown(directory);
+            return Err(Error::invalid(format!("{shown}: directories are nested more than {MAX_DEPTH} deep"))
+                .help("a symbolic link may lead back to a directory above it"));
         }
-        if dir.join(MANIFEST_FOLDER).is_dir() {
-            return self.by_manifest(dir, prefix, &[], found);
+        self.tree.expect_all(directory)?;
+        if self.has_manifest(directory)? {
+            return self.by_manifest(directory, &[]);
         }
-        for name in names(dir, depth == 0)? {
+        for name in self.tree.names(directory)? {
             if !is_hidden(&name) {
-                self.add(&dir.join(&name), join(prefix, &name), depth, found)?;
+                self.add(join(directory, &name), depth)?;
             }
         }
         Ok(())
     }
 
     /// The files that the manifest of a directory names and the rest of a glob matches.
-    fn by_manifest(
-        &self,
-        dir: &Path,
-        prefix: &str,
-        parts: &[Part],
-        found: &mut BTreeMap<String, FileEntry>,
-    ) -> Result<()> {
-        let Some(manifest) = self.manifest else {
-            return Err(Error::not_yet(format!("reading {}, which a file sink of Levada writes", dir.display())));
+    fn by_manifest(&mut self, directory: &str, parts: &[Part]) -> Result<()> {
+        let files = &self.place.files;
+        let Some(manifest) = self.place.manifest else {
+            let shown = files.shown(directory);
+            return Err(Error::not_yet(format!("reading {shown}, which a file sink of Levada writes")));
         };
-        for name in (manifest.files)(dir)?.into_iter().filter(|name| covers(parts, name)) {
-            let path = join(prefix, &name);
-            match self.look(&path)? {
-                Some(file) => found.insert(path, file),
-                None => {
-                    let full = dir.join(&name);
-                    return Err(Error::corrupt(full.display(), "the manifest names this file, and it is gone"));
-                }
+        let names = (manifest.files)(&*files.store(directory))?.into_iter().filter(|name| covers(parts, name));
+        for path in names.map(|name| join(directory, &name)) {
+            match self.tree.look(&path)? {
+                Some(Node::File(file)) => self.found.insert(path, file),
+                _ => return Err(Error::corrupt(files.shown(&path), "the manifest names this file, and it is gone")),
             };
         }
         Ok(())
     }
 
-    fn expand(
-        &self,
-        dir: &Path,
-        prefix: &str,
-        parts: &[Part],
-        depth: usize,
-        found: &mut BTreeMap<String, FileEntry>,
-    ) -> Result<()> {
-        let Some((part, rest)) = parts.split_first() else {
-            return self.add(dir, prefix.to_string(), depth, found);
-        };
-        if dir.join(MANIFEST_FOLDER).is_dir() {
-            return self.by_manifest(dir, prefix, parts, found);
+    fn expand(&mut self, directory: &str, parts: &[Part], depth: usize) -> Result<()> {
+        let Some((part, rest)) = parts.split_first() else { return self.add(directory.to_string(), depth) };
+        if self.has_manifest(directory)? {
+            return self.by_manifest(directory, parts);
         }
         if let Part::Name(name) = part {
-            return self.expand(&dir.join(name), &join(prefix, name), rest, depth, found);
+            return self.expand(&join(directory, name), rest, depth);
         }
-        if !dir.is_dir() && !dir.as_os_str().is_empty() {
+        if !self.is_directory(directory)? {
             return Ok(());
         }
         if let Part::Deep = part {
-            self.expand_rest(dir, prefix, rest, depth, found)?;
+            self.expand_rest(directory, rest, depth)?;
         }
-        for name in names(dir, depth == 0)? {
-            let below = (&dir.join(&name), &join(prefix, &name));
+        for name in self.tree.names(directory)? {
+            let below = join(directory, &name);
             match part {
-                Part::Pattern(pattern) if matches(pattern, &name) => {
-                    self.expand(below.0, below.1, rest, depth + 1, found)?
-                }
-                Part::Deep if !is_hidden(&name) && below.0.is_dir() && depth < MAX_DEPTH => {
-                    self.expand(below.0, below.1, parts, depth + 1, found)?;
+                Part::Pattern(pattern) if matches(pattern, &name) => self.expand(&below, rest, depth + 1)?,
+                Part::Deep if !is_hidden(&name) && depth < MAX_DEPTH && self.is_directory(&below)? => {
+                    self.expand(&below, parts, depth + 1)?;
                 }
                 _ => {}
             }
@@ -249,55 +277,12 @@ impl Place {
     }
 
     /// What `**` matches without a directory. At the end of a glob it matches only what is below.
-    fn expand_rest(
-        &self,
-        dir: &Path,
-        prefix: &str,
-        rest: &[Part],
-        depth: usize,
-        found: &mut BTreeMap<String, FileEntry>,
-    ) -> Result<()> {
+    fn expand_rest(&mut self, directory: &str, rest: &[Part], depth: usize) -> Result<()> {
         match rest {
-            [] => self.walk(dir, prefix, depth, found),
-            rest => self.expand(dir, prefix, rest, depth, found),
+            [] => self.walk(directory, depth),
+            rest => self.expand(directory, rest, depth),
         }
     }
-}
-
-fn entry(path: String, found: &fs::Metadata) -> Result<FileEntry> {
-    let modified = found.modified().map_err(|e| Error::io(format!("modification time of {path}"), &e))?;
-    let nanos = match modified.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_nanos()),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map(|nanos| -nanos),
-    };
-    let mtime = nanos.map_err(|_| Error::invalid(format!("{path}: its modification time is out of range")))?;
-    Ok(FileEntry { path, mtime, size: found.len() })
-}
-
-/// The names in a directory; none when a directory below the root is gone meanwhile.
-fn names(dir: &Path, root: bool) -> Result<Vec<String>> {
-    let shown = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    let entries = match fs::read_dir(shown) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound && !root => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io(format!("list {}", shown.display()), &error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(|e| Error::io(format!("list {}", shown.display()), &e))?.file_name();
-        match name.into_string() {
-            Ok(name) => names.push(name),
-            Err(name) => {
-                return Err(Error::invalid(format!("{}: the file name is not UTF-8", dir.join(name).display()))
-                    .help("rename the file, or read another directory"));
-            }
-        }
-    }
-    Ok(names)
-}
-
-fn join(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") }
 }
 
 /// Whether writers use such a name for what isn't ready. `_k=v` is a partition of a column `_k`.
@@ -307,6 +292,9 @@ pub fn is_hidden(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     fn dir(files: &[&str]) -> tempfile::TempDir {
@@ -326,7 +314,13 @@ mod tests {
     }
 
     fn list(written: &str) -> Vec<String> {
-        Place::parse(written, None).unwrap().list().unwrap().into_iter().map(|file| file.path).collect()
+        Place::parse(written, &Settings::default(), None)
+            .unwrap()
+            .list()
+            .unwrap()
+            .into_iter()
+            .map(|file| file.path)
+            .collect()
     }
 
     #[test]
@@ -371,14 +365,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let error = |path: &str| Place::parse(path, None).err().map(|e| e.to_string()).unwrap_or_default();
+        let error = |path: &str| {
+            Place::parse(path, &Settings::default(), None).err().map(|e| e.to_string()).unwrap_or_default()
+        };
         assert_eq!(error("does-not-exist"), "path does-not-exist: there is no such file or directory");
         assert_eq!(error("does-not-exist/*.json"), "path does-not-exist/*.json: there is no directory does-not-exist");
-        assert_eq!(error("s3://bucket/x"), "not supported yet: files in s3://: s3://bucket/x");
-        assert_eq!(
-            error("https://example.test/x.json"),
-            "not supported yet: files in https://: https://example.test/x.json"
-        );
+        assert_eq!(error("hdfs://node/x"), "not supported yet: files in hdfs://: hdfs://node/x");
         assert!(error("file:relative").contains("no such file"));
         assert!(error("file:///a%2").contains("two hex digits"));
         assert!(error("src[").contains("src["));
@@ -388,21 +380,26 @@ mod tests {
     fn a_manifest_decides_what_is_there() {
         let dir = dir(&["out/part-0", "out/part-1", "out/_levada/0"]);
         let root = dir.path().to_str().unwrap();
-        assert!(Place::parse(root, None).unwrap().list().is_err_and(|e| e.to_string().contains("not supported yet")));
+        assert!(
+            Place::parse(root, &Settings::default(), None)
+                .unwrap()
+                .list()
+                .is_err_and(|e| e.to_string().contains("not supported yet"))
+        );
         let manifest = |files| Manifest { files, folder: |_| None };
         let committed = manifest(|_| Ok(vec!["part-1".into()]));
-        let place = Place::parse(root, Some(committed)).unwrap();
+        let place = Place::parse(root, &Settings::default(), Some(committed)).unwrap();
         assert_eq!(place.list().unwrap().into_iter().map(|f| f.path).collect::<Vec<_>>(), ["out/part-1"]);
         let globbed = |pattern: &str| {
             let both = manifest(|_| Ok(vec!["part-1".into(), "k=1/part-2".into()]));
-            let place = Place::parse(&format!("{root}/{pattern}"), Some(both)).unwrap();
+            let place = Place::parse(&format!("{root}/{pattern}"), &Settings::default(), Some(both)).unwrap();
             place.list().map(|files| files.into_iter().map(|f| f.path).collect::<Vec<_>>())
         };
         assert_eq!(globbed("out/part-*").unwrap(), ["part-1"]);
         assert_eq!(globbed("*/part-*").unwrap(), ["out/part-1"]);
         assert!(globbed("o*").is_err_and(|e| e.to_string().contains("part-2")));
         let missing = manifest(|_| Ok(vec!["part-2".into()]));
-        let error = Place::parse(root, Some(missing)).unwrap().list().unwrap_err();
+        let error = Place::parse(root, &Settings::default(), Some(missing)).unwrap().list().unwrap_err();
         assert!(error.to_string().contains("part-2"), "{error}");
     }
 }

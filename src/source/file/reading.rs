@@ -13,7 +13,8 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
-use super::input::{Input, PIECE, TooLong, count_lines, reading};
+use super::files::Files;
+use super::input::{Input, TooLong, count_lines, undecodable};
 use super::metadata::{NamedFile, Segment, file_values};
 use super::options::{FileOptions, too_long};
 use crate::error::{BadRecord, Result};
@@ -40,6 +41,7 @@ struct Work {
     stream: String,
     options: FileOptions,
     wanted: Wanted,
+    place: Arc<dyn Files>,
     files: Vec<NamedFile>,
     units: Vec<Unit>,
     next: AtomicUsize,
@@ -56,16 +58,17 @@ pub fn read(
     stream: &str,
     options: &FileOptions,
     wanted: Wanted,
-    files: Vec<NamedFile>,
+    (place, files): (Arc<dyn Files>, Vec<NamedFile>),
     partitions: usize,
     bad_records: &Arc<BadRecords>,
 ) -> Result<Vec<SendableRecordBatchStream>> {
-    let units = units(options, &files, wanted.per_record().line);
+    let units = units(options, &files, if wanted.per_record().line { None } else { place.part() });
     let streams = partitions.clamp(1, units.len().max(1));
     let work = Arc::new(Work {
         stream: stream.to_string(),
         options: options.clone(),
         wanted,
+        place,
         files,
         units,
         next: AtomicUsize::new(0),
@@ -80,17 +83,18 @@ pub fn read(
     streams.collect()
 }
 
-fn units(options: &FileOptions, files: &[NamedFile], lines: bool) -> Vec<Unit> {
+/// `part`: how large the parts of a file are; `None`: it is read whole.
+fn units(options: &FileOptions, files: &[NamedFile], part: Option<u64>) -> Vec<Unit> {
     let mut units = Vec::new();
     for (file, (entry, _)) in files.iter().enumerate() {
         let plain = options.compression_of(&entry.path) == Compression::None;
-        if !plain || options.format == Format::Csv || lines {
+        let Some(part) = part.filter(|_| plain && options.format != Format::Csv) else {
             units.push(Unit::Whole { file });
             continue;
-        }
+        };
         let mut start = 0;
         while start < entry.size {
-            let end = (start + PIECE as u64).min(entry.size);
+            let end = (start + part).min(entry.size);
             units.push(Unit::Range { file, start, end });
             start = end;
         }
@@ -159,17 +163,17 @@ impl Reader {
         let Some(unit) = work.units.get(work.next.fetch_add(1, Ordering::Relaxed)) else { return Ok(false) };
         let input = match *unit {
             Unit::Range { file, start, end } => {
-                let (entry, path) = &work.files[file];
-                let max = work.options.max_record_bytes;
-                let (input, too_long) = Input::range(file, entry, path.as_ref(), (start, end), &mut self.buffer, max)?;
+                let entry = &work.files[file].0;
+                let (open, max) = (work.place.open(entry)?, work.options.max_record_bytes);
+                let (input, too_long) = Input::range(file, &*open, entry.size, (start, end), &mut self.buffer, max)?;
                 self.too_long = too_long;
                 input
             }
             Unit::Whole { file } => {
-                let (entry, path) = &work.files[file];
+                let entry = &work.files[file].0;
                 let compression = work.options.compression_of(&entry.path);
                 self.decoder.start_file();
-                Input::stream(file, entry, path.as_ref(), compression, &mut self.buffer)?
+                Input::stream(file, work.place.open(entry)?, entry.size, compression, &mut self.buffer)?
             }
         };
         self.batch.start_at(input.base + input.pos as u64, input.line.unwrap_or(1));
@@ -236,7 +240,7 @@ impl Reader {
         let Some(input) = self.input.take() else { return Ok(()) };
         let Some(damage) = &input.damage else { return Ok(()) };
         if self.work.options.on_error == OnError::Fail {
-            return Err(reading(self.work.files[input.file].1.as_ref(), damage));
+            return Err(undecodable(&self.work.files[input.file].1, damage));
         }
         let line = input.line_at(&self.buffer, input.pos);
         let text = input.rest(&self.buffer).to_vec();
@@ -299,7 +303,7 @@ impl Work {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lines.entry(file).or_default();
         let from = known.range(..=offset).next_back().map_or((0, 1), |(at, line)| (*at, *line));
-        let line = count_lines(self.files[file].1.as_ref(), from, offset)?;
+        let line = count_lines(&*self.place.open(&self.files[file].0)?, from, offset)?;
         known.insert(offset, line);
         Ok(line)
     }

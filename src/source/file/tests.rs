@@ -28,7 +28,7 @@ pub(super) fn stream(format: &str, fields: &[(&str, DataType)]) -> Stream {
     Stream { dir, fields: Some(fields), metadata: vec![], options }
 }
 
-fn json_ab() -> Stream {
+pub(super) fn json_ab() -> Stream {
     stream("json", &[("a", DataType::Int64), ("b", DataType::Utf8View)])
 }
 
@@ -38,8 +38,8 @@ pub(super) struct Got {
     pub rows: Vec<String>,
     pub batches: Vec<usize>,
     pub streams: usize,
-    bad: Vec<String>,
-    bad_count: u64,
+    pub bad: Vec<String>,
+    pub bad_count: u64,
     pub error: Option<Error>,
 }
 
@@ -55,21 +55,34 @@ impl Stream {
         self
     }
 
-    fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         write(self.dir.path(), name, content.as_ref(), 1_000);
         self
     }
 
     pub fn try_open(&self) -> Result<FileSource> {
+        self.try_open_at(None)
+    }
+
+    /// Opens it, at another place than its directory.
+    pub fn try_open_at(&self, place: Option<Place>) -> Result<FileSource> {
         let list: Vec<_> = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        open(FileSourceArgs {
+        let options = options(&list);
+        let args = FileSourceArgs {
             name: "s",
             fields: self.fields.clone().map(|fields| Arc::new(Schema::new(fields)) as SchemaRef),
             metadata: self.metadata.clone(),
-            options: &options(&list),
+            options: &options,
             log: SourceLog::in_memory(),
             manifest: None,
-        })
+        };
+        match place {
+            None => open(args),
+            Some(place) => {
+                let options = FileOptions::parse(args.options)?;
+                open_at(args, options, place)
+            }
+        }
     }
 
     pub fn open_error(&self) -> String {
@@ -93,7 +106,7 @@ impl Stream {
     }
 }
 
-fn read_range(
+pub(super) fn read_range(
     source: &FileSource,
     range: OffsetRange,
     partitions: usize,
@@ -145,7 +158,7 @@ fn show(rows: &RecordBatch) -> Vec<String> {
     (0..rows.num_rows()).map(row).collect()
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
@@ -461,7 +474,16 @@ fn names_with_special_characters_are_read() {
 #[test]
 fn what_is_wrong_with_a_declaration_is_said_when_it_is_opened() {
     assert!(json_ab().with("path", "does-not-exist").open_error().contains("does-not-exist"));
-    assert_eq!(json_ab().with("path", "s3://b/p").open_error(), "not supported yet: files in s3://: s3://b/p");
+    assert_eq!(json_ab().with("path", "hdfs://b/p").open_error(), "not supported yet: files in hdfs://: hdfs://b/p");
+    let remote = |path: &str, option: &str, value: &str| {
+        let _entered = super::remote_tests::RUNTIME.enter();
+        json_ab().with("path", path).with(option, value).open_error()
+    };
+    assert!(remote("data", "region", "x").contains("option region is for object stores, and data is a local path"));
+    assert_eq!(remote("gs://b/p", "region", "x"), "option region has no meaning for gs://b");
+    assert_eq!(remote("https://h/p", "anonymous", "true"), "option anonymous has no meaning for https://h");
+    let secret = remote("s3://b/p", "endpoint", "http://me:s3cret@h");
+    assert!(secret.starts_with("option endpoint is http:// or https://") && !secret.contains("s3cret"), "{secret}");
     assert_eq!(json_ab().with("dead_letter", "sink").open_error(), "not supported yet: option dead_letter");
     assert!(json_ab().with("format", "xml").open_error().contains("one of json, csv, parquet, text"));
     assert_eq!(json_ab().with("header", "true").open_error(), "option header is for format csv, not json");
