@@ -4,6 +4,8 @@
 //! offset of the data; and what to do about it (`help`). Nothing here prints: the shell renders.
 
 mod diagnose;
+mod sql_words;
+mod wording;
 
 pub use diagnose::first_span;
 
@@ -51,6 +53,9 @@ pub enum Error {
     /// A running query failed: which, in which batch, at which node, and why.
     #[error("query {query} failed in batch {batch}{}: {cause}", .node.as_ref().map(|n| format!(", {n}")).unwrap_or_default())]
     QueryFailed { query: String, batch: u64, node: Option<String>, cause: Box<Error> },
+    /// An error that was told already, by whom it met first: in brief.
+    #[error("{what}: see its notice")]
+    Told { what: String, error: Box<Error> },
     /// The computation itself failed on the data: overflow, bad cast, division by zero.
     #[error("{message}")]
     Execution { message: String },
@@ -164,6 +169,7 @@ impl Error {
         match self {
             Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } => help.as_deref(),
             Error::QueryFailed { cause, .. } => cause.help_text(),
+            Error::Told { error, .. } => error.help_text(),
             _ => None,
         }
     }
@@ -178,6 +184,7 @@ impl Error {
             Error::Conflict { .. } => "E0500",
             Error::Io { .. } => "E0600",
             Error::QueryFailed { cause, .. } => cause.code(),
+            Error::Told { error, .. } => error.code(),
             Error::Execution { .. } => "E0700",
             Error::Cancelled { .. } => "E0800",
             Error::Internal { .. } => "E0900",
@@ -196,8 +203,9 @@ pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&written, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len().max(written.len()) / 4)
-        .min_by_key(|(distance, name)| (*distance, *name))
+        .filter(|(distance, name)| *distance <= 1 + name.len().max(written.len()) / 5)
+        // A letter too few is more often meant than one too many: `cout` is `count`, not `cot`.
+        .min_by_key(|(distance, name)| (*distance, name.len() < written.len(), *name))
         .map(|(_, name)| name)
 }
 

@@ -186,7 +186,17 @@ fn check_kind(entry: &OptionEntry, kind: OptionKind) -> Result<()> {
         OptionKind::Char => parse_char(text).is_some(),
         OptionKind::OneOf(words) => words.contains(&text.to_ascii_lowercase().as_str()),
     };
-    if ok { Ok(()) } else { Err(wrong_kind(entry, text, &wants(kind))) }
+    if ok {
+        return Ok(());
+    }
+    let error = wrong_kind(entry, text, &wants(kind));
+    Err(match kind {
+        OptionKind::OneOf(words) => match closest(text, words.iter().copied()) {
+            Some(word) => error.help(format!("did you mean '{word}'?")),
+            None => error,
+        },
+        _ => error,
+    })
 }
 
 fn wants(kind: OptionKind) -> String {
@@ -233,14 +243,40 @@ fn parse_char(text: &str) -> Option<u8> {
     }
 }
 
-/// Microseconds of an interval without months: `10 seconds`, `1 hour 30 minutes`, `1.5 s`.
+/// Microseconds of an interval without months: `10 seconds`, `1 hour 30 minutes`, `1.5 s`, `01:30:00`.
 pub fn parse_interval(text: &str) -> Option<i64> {
+    if text.contains(':') {
+        return parse_clock(text.trim());
+    }
     use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
     let value = parse_interval_month_day_nano(text).ok()?;
     if value.months != 0 || value.nanoseconds % 1_000 != 0 {
         return None;
     }
     i64::from(value.days).checked_mul(86_400_000_000)?.checked_add(value.nanoseconds / 1_000)
+}
+
+/// `h:mm`, `h:mm:ss` or `h:mm:ss.ffffff`, with a sign or without.
+fn parse_clock(text: &str) -> Option<i64> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(text) => (-1, text),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digits =
+        |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?;
+    let sixty = |text: &str| (text.len() == 2).then(|| digits(text)).flatten().filter(|n: &i64| *n < 60);
+    let mut parts = text.splitn(3, ':');
+    let (hours, minutes) = (digits(parts.next()?)?, sixty(parts.next()?)?);
+    let (seconds, part) = match parts.next() {
+        None => (0, 0),
+        Some(seconds) => match seconds.split_once('.') {
+            None => (sixty(seconds)?, 0),
+            Some((seconds, part)) if part.len() <= 6 => (sixty(seconds)?, digits(&format!("{part:0<6}"))?),
+            Some(_) => return None,
+        },
+    };
+    let seconds = hours.checked_mul(3_600)?.checked_add(minutes * 60 + seconds)?;
+    Some(sign * seconds.checked_mul(1_000_000)?.checked_add(part)?)
 }
 
 /// Milliseconds since 1970 of a timestamp or a whole number.

@@ -170,8 +170,7 @@ impl SinkConnector {
         let names = Self::ALL.iter().map(|c| c.name());
         let Some(entry) = take_connector(options)? else {
             let names: Vec<_> = names.collect();
-            return Err(Error::invalid("a sink needs a connector")
-                .help(format!("WITH (connector = '…', …), one of {}", names.join(", "))));
+            return Err(no_connector(options, "a sink needs a connector", &names));
         };
         let name = text(&entry);
         if name == "memory" {
@@ -230,8 +229,8 @@ impl SinkConnector {
 pub struct Shown {
     /// Where console and stdout sinks write.
     pub output: SharedOutput,
-    /// The format of console sinks.
-    pub console_format: String,
+    /// The format of console sinks that are opened from now on.
+    pub console_format: Arc<std::sync::Mutex<String>>,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,
     /// What has no place in the console's format.
@@ -301,7 +300,7 @@ pub(super) fn open_sink(sink: &SinkDef, context: SinkContext, shown: &Shown) -> 
 /// The console's format is not known.
 pub fn open_console(context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>> {
     let style = sink::console::ConsoleStyle {
-        format: shown.console_format.parse()?,
+        format: shown.console_format.lock().unwrap_or_else(std::sync::PoisonError::into_inner).parse()?,
         empty_batches: shown.empty_batches,
         notices: shown.notices.clone(),
     };
@@ -319,9 +318,19 @@ fn memory_without_options(options: &Options) -> Result<SourceConnector> {
         None => Ok(SourceConnector::Memory),
         Some(first) => {
             let names: Vec<_> = SourceConnector::ALL.iter().map(|c| c.name()).collect();
-            Err(Error::invalid_at(first.span, "the WITH list names no connector")
-                .help(format!("WITH (connector = '…', …), one of {}", names.join(", "))))
+            Err(no_connector(options, "the WITH list names no connector", &names).at(Some(first.span)))
         }
+    }
+}
+
+/// No option is called `connector`; one may be meant to be.
+fn no_connector(options: &Options, message: &str, names: &[&str]) -> Error {
+    let meant = options.entries.iter().find(|entry| closest(&entry.name, ["connector"]).is_some());
+    match meant {
+        Some(entry) => {
+            Error::invalid_at(entry.span, format!("unknown option {}", entry.name)).help("did you mean connector?")
+        }
+        None => Error::invalid(message).help(format!("WITH (connector = '…', …), one of {}", names.join(", "))),
     }
 }
 

@@ -13,7 +13,7 @@ use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
 use super::{SessionClock, StreamColumn, StreamDef, pin};
 use crate::error::{Error, Result, closest};
-use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, approximate, ast};
+use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast, read_literals};
 
 /// A checked CREATE STREAM.
 pub struct Created {
@@ -199,7 +199,7 @@ fn computed(column: &ColumnDef, expr: &ast::Expr, visible: &[Field], state: &Ses
     }
     let schema = DFSchema::try_from(Schema::new(visible.to_vec())).map_err(|e| place(Error::from(e)))?;
     let mut expr = expr.clone();
-    approximate(&mut expr)?;
+    read_literals(&mut expr)?;
     let expr = ExprWithAlias { expr, alias: None };
     let mut expr = state.create_logical_expr_from_sql_expr(expr, &schema).map_err(|e| place(Error::from(e)))?;
     if let Some(what) = needs_more_than_a_row(&expr) {

@@ -8,6 +8,7 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::object_store;
 use datafusion::sql::sqlparser::parser::ParserError;
 
+use super::wording;
 use super::{Error, Location, Span, closest};
 
 impl From<DataFusionError> for Error {
@@ -40,15 +41,18 @@ fn of(error: &DataFusionError) -> Error {
         DataFusionError::SQL(inner, _) => syntax(inner),
         DataFusionError::SchemaError(inner, _) => schema(inner),
         DataFusionError::Plan(message) => plan(message),
-        DataFusionError::Configuration(message) => Error::invalid(message),
-        DataFusionError::NotImplemented(message) => Error::not_yet(message),
-        DataFusionError::Execution(message) => Error::Execution { message: message.clone() },
+        DataFusionError::Configuration(message) => Error::invalid(wording::plain(message)),
+        DataFusionError::NotImplemented(message) => not_implemented(message),
+        DataFusionError::Execution(message) => execution(message),
         DataFusionError::ResourcesExhausted(message) => {
             Error::Execution { message: format!("out of the memory or disk that the session may use: {message}") }
         }
         DataFusionError::ExecutionJoin(inner) => Error::internal(inner.to_string()),
-        DataFusionError::Internal(message) => Error::internal(first_line(message)),
-        other => Error::Execution { message: other.strip_backtrace() },
+        DataFusionError::Internal(message) => match wording::reworded(message) {
+            Some(worded) => said(worded),
+            None => Error::internal(wording::plain(first_line(message))),
+        },
+        other => Error::Execution { message: wording::plain(&other.strip_backtrace()) },
     }
 }
 
@@ -73,16 +77,16 @@ fn arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => external(inner.as_ref()),
         ArrowError::IoError(_, inner) => Error::io("reading or writing a file", inner),
-        ArrowError::NotYetImplemented(message) => Error::not_yet(message),
+        ArrowError::NotYetImplemented(message) => not_implemented(message),
         ArrowError::DivideByZero => Error::Execution { message: "division by zero".into() },
-        ArrowError::ArithmeticOverflow(message) => Error::Execution { message: format!("overflow: {message}") },
+        ArrowError::ArithmeticOverflow(message) => {
+            Error::Execution { message: format!("overflow: {}", wording::of_data(message)) }
+        }
         ArrowError::CastError(message) | ArrowError::ParseError(message) => {
-            Error::Execution { message: format!("{message} (TRY_CAST gives NULL instead)") }
+            Error::Execution { message: format!("{} (TRY_CAST gives NULL instead)", wording::of_data(message)) }
         }
-        ArrowError::ComputeError(message) | ArrowError::InvalidArgumentError(message) => {
-            Error::Execution { message: message.clone() }
-        }
-        other => Error::Execution { message: other.to_string() },
+        ArrowError::ComputeError(message) | ArrowError::InvalidArgumentError(message) => execution(message),
+        other => Error::Execution { message: wording::plain(&other.to_string()) },
     }
 }
 
@@ -131,7 +135,8 @@ fn schema(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let error = Error::invalid(format!("column \"{}\" not found", written(field))).at(first_span(field));
-            match not_found_help(field, valid_fields) {
+            let valid_fields = of_its_table(field, valid_fields);
+            match not_found_help(field, &valid_fields) {
                 Some(help) => error.help(help),
                 None => error,
             }
@@ -149,8 +154,26 @@ fn schema(error: &SchemaError) -> Error {
     }
 }
 
+/// Where a table is named and known, its columns alone.
+fn of_its_table(field: &Column, valid: &[Column]) -> Vec<Column> {
+    let same = |column: &&Column| match (&field.relation, &column.relation) {
+        (Some(wanted), Some(known)) => wanted.table() == known.table(),
+        _ => false,
+    };
+    let of_table: Vec<Column> = valid.iter().filter(same).cloned().collect();
+    if of_table.is_empty() { valid.to_vec() } else { of_table }
+}
+
 /// `did you mean "customer"?  (orders: customer, amount, ts)`
 fn not_found_help(field: &Column, valid: &[Column]) -> Option<String> {
+    if let Some(table) = &field.relation
+        && valid.iter().all(|known| known.relation.as_ref().is_some_and(|known| known.table() != table.table()))
+    {
+        let mut tables: Vec<&str> = valid.iter().filter_map(|c| Some(c.relation.as_ref()?.table())).collect();
+        tables.dedup();
+        return (!tables.is_empty())
+            .then(|| format!("there is no {} in FROM  (there: {})", table.table(), tables.join(", ")));
+    }
     let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).filter(|n| !n.starts_with("__")).collect();
     names.dedup();
     let first = valid.first()?;
@@ -192,17 +215,43 @@ fn plan(message: &str) -> Error {
     if let Some(table) = message.strip_prefix("No table named '").and_then(|rest| rest.strip_suffix('\'')) {
         return Error::invalid(format!("there is no stream, table or view \"{table}\""));
     }
-    match message.split_once("\nDid you mean ") {
-        Some((what, name)) => Error::invalid(what.trim_end_matches('.')).help(format!("did you mean {name}")),
+    let (what, name) = message.split_once("\nDid you mean ").map_or((message.as_str(), None), |(w, n)| (w, Some(n)));
+    let error = match wording::reworded(what) {
+        Some(worded) => said(worded),
+        None => Error::invalid(wording::plain(what)),
+    };
+    match name {
+        Some(name) if error.help_text().is_none() => error.help(format!("did you mean {name}")),
+        _ => error,
+    }
+}
+
+fn said((message, help): wording::Worded) -> Error {
+    match help {
+        Some(help) => Error::invalid(message).help(help),
         None => Error::invalid(message),
     }
 }
 
+/// What DataFusion knows of and can't do, or a statement that makes no sense.
+fn not_implemented(message: &str) -> Error {
+    wording::reworded(message).map_or_else(|| Error::not_yet(wording::plain(message)), said)
+}
+
+/// A statement that shows only when it runs that it makes no sense, or the data.
+fn execution(message: &str) -> Error {
+    wording::reworded(message).map_or_else(|| Error::Execution { message: wording::of_data(message) }, said)
+}
+
 fn with_diagnostic(error: Error, diagnostic: &Diagnostic) -> Error {
-    let error = error.at(diagnostic.span.and_then(span));
-    let help = diagnostic.helps.first().map(|h| &h.message).or(diagnostic.notes.first().map(|n| &n.message));
-    match help {
-        Some(help) if error.help_text().is_none() => error.help(help),
+    // Of an operator's two sides only those that are columns have a place.
+    let noted = diagnostic.notes.iter().find_map(|note| note.span.and_then(span));
+    let error = error.at(diagnostic.span.and_then(span).or(noted));
+    let helps = diagnostic.helps.iter().map(|h| &h.message);
+    // "has type Int32" is in the message.
+    let notes = diagnostic.notes.iter().map(|n| &n.message).filter(|note| !note.starts_with("has type"));
+    match helps.chain(notes).next() {
+        Some(help) if error.help_text().is_none() => error.help(wording::plain(help)),
         _ => error,
     }
 }

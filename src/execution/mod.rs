@@ -18,6 +18,8 @@ mod result_state;
 mod retention;
 /// What one run owns, and the parts of a batch.
 mod run;
+/// What was let go of: bad records and late rows.
+mod samples;
 /// START, and a restart from the logs.
 mod start;
 /// Versions of static tables.
@@ -26,10 +28,14 @@ mod statics;
 mod streaming_query;
 /// When it may begin.
 mod trigger;
+/// Those who look on.
+mod watchers;
 /// The watermark of a query.
 mod watermark;
 
+pub use samples::{BadSample, KEPT as SAMPLES_KEPT, LateSample};
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
+pub use watchers::{Seen, Watch};
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::progress::Measured;
 use super::run::{Run, lock};
 use crate::checkpoint::{OffsetEntry, SourceOffsets};
+use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::parser::OutputMode;
 use crate::source::{InputEnd, Offset, OffsetRange, ReadLimit};
@@ -58,7 +59,7 @@ impl Run {
     /// Of a source. A transient one is worth another try.
     pub fn next_batch(&mut self, asked: &Asked, measured: &mut Measured) -> Result<Option<NextBatch>> {
         if let Some((batch, entry)) = self.replay.clone() {
-            self.check_statics(&entry)?;
+            self.timed(measured, |run| run.check_statics(&entry))?;
             return Ok(Some(self.describe(batch, entry, false)));
         }
         let ends = match asked.empty {
@@ -71,8 +72,16 @@ impl Run {
         if !has_data && !asked.empty && (asked.once || !self.no_data_due()) {
             return Ok(None);
         }
-        let entry = self.entry(&ends, now)?;
+        let entry = self.timed(measured, |run| run.entry(&ends, now))?;
         Ok(Some(self.describe(self.next_id, entry, true)))
+    }
+
+    /// What looks at the static tables, and plans again where one has changed.
+    fn timed<T>(&mut self, measured: &mut Measured, work: impl FnOnce(&mut Run) -> Result<T>) -> Result<T> {
+        let watch = Stopwatch::start();
+        let done = work(self);
+        measured.add("queryPlanning", watch.elapsed());
+        done
     }
 
     /// Whether there is anything to do. Begins nothing: no source remembers that it was asked.

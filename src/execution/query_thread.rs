@@ -7,6 +7,7 @@ use super::next_batch::{Asked, NextBatch};
 use super::operators::Operators;
 use super::progress::Measured;
 use super::run::Run;
+use super::samples::BatchSamples;
 use super::streaming_query::{Inner, QueryState, Shared, StopReceipt};
 use super::trigger::next_at;
 use crate::error::{Error, Result};
@@ -258,11 +259,14 @@ impl QueryThread {
         let keep = self.run.settings.recent_progress;
         let state_rows = self.run.operators.as_ref().map(Operators::state_rows).unwrap_or_default();
         let watermark = self.run.watermarks.query();
+        let samples = BatchSamples::of(&self.run, next.batch);
+        self.shared.watchers.publish(next.batch);
         self.shared.update(|inner| {
             inner.watermark = watermark;
             inner.batches += 1;
             inner.last_batch = Some(next.batch);
             inner.progress.push(document, keep);
+            inner.samples.add(samples);
             inner.state_rows = state_rows;
         });
         Ok(Some(next.batch))

@@ -11,6 +11,7 @@ use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
 use super::streaming_query::{QueryHandle, Shared};
+use super::watchers::{WatchedSink, Watchers};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
 use crate::checkpoint::{Checkpoint, Failpoints};
@@ -54,12 +55,15 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         schema: plan.output.clone(),
         retracts: plan.retracts,
         keys: crate::incremental::upsert_key(&spec.plan),
+        only_adds: plan.aggregate.is_none(),
         partitions: plan.first.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
     };
     let explain = crate::incremental::explain(&plan, &spec.target.name);
     let reads = reads(&plan);
+    let watchers = Arc::new(Watchers::default());
+    let sink = WatchedSink { inner: (spec.open_sink)(context.clone())?, watchers: watchers.clone() };
     let abandon = Arc::new(AtomicBool::new(false));
     let mut run = Run {
         name: spec.name.clone(),
@@ -71,13 +75,13 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         statics: StaticVersions::default(),
         operators: None,
         result: None,
-        sink: Arc::new(Mutex::new((spec.open_sink)(context)?)),
+        sink: Arc::new(Mutex::new(Box::new(sink))),
         watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
         settings: spec.settings,
         used_watermark: None,
         next_id: 0,
         replay: None,
-        failpoints: failpoints.clone(),
+        failpoints,
         abandon: abandon.clone(),
         plan,
         checkpoint,
@@ -92,8 +96,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     run.sources = sources.into_iter().flatten().collect();
     run.keep_schemas()?;
     run.tell_of_state();
-    let shared =
-        Shared::new(&spec.name, run.checkpoint.id(), reads, explain, spec.trigger, abandon, failpoints, engine.stepped);
+    let shared = Shared::new(context, reads, explain, spec.trigger, abandon, watchers, engine.stepped);
     let shared = Arc::new(shared);
     shared.update(|inner| {
         inner.ends_with_input = run.inputs_end();

@@ -12,11 +12,14 @@ use arrow::array::RecordBatch;
 use serde_json::Value;
 
 use super::progress::ProgressLog;
+use super::samples::{BadSample, LateSample, Samples};
 use super::trigger::ends;
+use super::watchers::{Watch, Watchers};
 use crate::checkpoint::Failpoints;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::parser::{AwaitUntil, Step, StopHow, Trigger};
+use crate::sink::SinkContext;
 
 /// Where a query is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +58,12 @@ pub struct StopReceipt {
 
 /// What a handle and the query's thread share.
 pub(super) struct Shared {
-    pub name: String,
-    pub id: String,
+    /// What its sink was opened for: its name, its ids, its columns.
+    pub context: SinkContext,
     pub reads: Vec<String>,
     pub explain: String,
     pub abandon: Arc<AtomicBool>,
-    pub failpoints: Failpoints,
+    pub watchers: Arc<Watchers>,
     /// See [`super::Engine::stepped`].
     pub stepped: bool,
     inner: Mutex<Inner>,
@@ -93,6 +96,7 @@ pub(super) struct Inner {
     pub ended: bool,
     pub status: QueryStatus,
     pub progress: ProgressLog,
+    pub samples: Samples,
     pub receipt: Option<StopReceipt>,
     pub state_rows: Vec<(String, usize, u64, u64)>,
     /// The watermark that the next batch will use, in milliseconds.
@@ -104,13 +108,12 @@ pub(super) struct Inner {
 
 impl Shared {
     pub fn new(
-        name: &str,
-        id: &str,
+        context: SinkContext,
         reads: Vec<String>,
         explain: String,
         trigger: Trigger,
         abandon: Arc<AtomicBool>,
-        failpoints: Failpoints,
+        watchers: Arc<Watchers>,
         stepped: bool,
     ) -> Self {
         let status = QueryStatus {
@@ -137,6 +140,7 @@ impl Shared {
             ended: false,
             status,
             progress: ProgressLog::default(),
+            samples: Samples::default(),
             receipt: None,
             state_rows: Vec::new(),
             watermark: None,
@@ -144,12 +148,11 @@ impl Shared {
             state_contents: None,
         };
         Shared {
-            name: name.into(),
-            id: id.into(),
+            context,
             reads,
             explain,
             abandon,
-            failpoints,
+            watchers,
             stepped,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
@@ -174,6 +177,12 @@ impl Shared {
         self.stepped || inner.trigger == Trigger::Manual
     }
 
+    /// Whether the query has ended, and the error that ended it.
+    pub fn ending(&self) -> (bool, Option<Error>) {
+        let inner = self.lock();
+        (inner.ended, inner.status.last_error.clone().filter(|_| inner.ended))
+    }
+
     /// Waits for news or orders, no longer than `time`.
     pub fn wait<'a>(&self, inner: MutexGuard<'a, Inner>, time: Duration) -> MutexGuard<'a, Inner> {
         self.changed.wait_timeout(inner, time).unwrap_or_else(PoisonError::into_inner).0
@@ -187,7 +196,7 @@ pub struct QueryHandle {
 }
 
 /// How often a waiting handle looks whether its user has lost patience.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 
 impl QueryHandle {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
@@ -196,12 +205,12 @@ impl QueryHandle {
 
     /// The query's name.
     pub fn name(&self) -> &str {
-        &self.shared.name
+        &self.shared.context.query
     }
 
     /// The checkpoint's id.
     pub fn id(&self) -> &str {
-        &self.shared.id
+        &self.shared.context.query_id
     }
 
     /// The last `last` progress documents, oldest first, as JSON objects (Spark's fields, see the checkpoint docs).
@@ -219,6 +228,30 @@ impl QueryHandle {
         status
     }
 
+    /// The newest records that `on_error` let pass, oldest first.
+    pub fn bad_records(&self) -> Vec<BadSample> {
+        self.shared.lock().samples.bad.iter().cloned().collect()
+    }
+
+    /// The newest rows that came too late, oldest first.
+    pub fn late_rows(&self) -> Vec<LateSample> {
+        self.shared.lock().samples.late.iter().cloned().collect()
+    }
+
+    /// Looks on from the next batch on, until what is answered is dropped. The query never waits for it.
+    ///
+    /// # Errors
+    /// InvalidInput: no batch will come.
+    pub fn watch(&self) -> Result<Watch> {
+        self.refuse_resting("there would be nothing to see")?;
+        Ok(Watch::new(self.shared.clone()))
+    }
+
+    /// How many look on.
+    pub fn watchers(&self) -> usize {
+        self.shared.watchers.count()
+    }
+
     /// Names of the streams and static tables that the query reads.
     pub fn reads(&self) -> Vec<String> {
         self.shared.reads.clone()
@@ -226,7 +259,7 @@ impl QueryHandle {
 
     /// Points where this query can be made to crash.
     pub fn failpoints(&self) -> &Failpoints {
-        &self.shared.failpoints
+        &self.shared.context.failpoints
     }
 
     /// Stops and waits for the end. `cancelled` is asked while waiting.
@@ -306,8 +339,10 @@ impl QueryHandle {
             AwaitUntil::Default => AwaitUntil::Idle,
             other => other,
         };
-        if until != AwaitUntil::Termination {
-            self.refuse_resting("waiting for it would never end")?;
+        let so = "waiting for it would never end";
+        match until {
+            AwaitUntil::Termination => self.refuse_paused(so)?,
+            _ => self.refuse_resting(so)?,
         }
         let what = match until {
             AwaitUntil::Batches(_) | AwaitUntil::Batch(_) => "to run its batches",
@@ -426,6 +461,13 @@ impl QueryHandle {
             return Err(Error::invalid(message).help(format!("STEP QUERY {}", self.name())));
         }
         Ok(())
+    }
+
+    /// Refuses to wait for the end of a query that does nothing until RESUME: who waits can't say it. A STOP ends it all the
+    /// same.
+    fn refuse_paused(&self, so: &str) -> Result<()> {
+        let inner = self.shared.lock();
+        if inner.paused && !inner.ended && inner.stop.is_none() { Err(self.is_paused(so)) } else { Ok(()) }
     }
 
     fn is_paused(&self, so: &str) -> Error {

@@ -6,6 +6,10 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::error::ArrowError;
+
 use crate::operator::BatchInfo;
 
 /// Shared by all fragments of one query.
@@ -18,6 +22,8 @@ pub struct BatchCell {
     pub late_rows: AtomicU64,
     pub late_contributions: AtomicU64,
     pub null_time_rows: AtomicU64,
+    /// Late rows, the first that were met.
+    late: Mutex<Vec<RecordBatch>>,
 }
 
 /// The event times of one watermarked input in one batch, in milliseconds.
@@ -58,9 +64,32 @@ impl BatchCell {
         for counter in [&self.late_rows, &self.late_contributions, &self.null_time_rows] {
             counter.store(0, Ordering::Relaxed);
         }
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for input in &self.inputs {
             *input.lock().unwrap_or_else(PoisonError::into_inner) = TimeStats::default();
         }
+    }
+
+    /// How many late rows of a batch are kept for a person to look at.
+    pub const LATE_SAMPLE: usize = 100;
+
+    /// Keeps some of the `late` ones among `rows`, while there is room.
+    ///
+    /// # Errors
+    /// What arrow answers.
+    pub fn keep_late(&self, rows: &RecordBatch, late: &BooleanArray) -> Result<(), ArrowError> {
+        let mut kept = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = Self::LATE_SAMPLE.saturating_sub(kept.iter().map(RecordBatch::num_rows).sum());
+        if room > 0 {
+            let late = filter_record_batch(rows, late)?;
+            kept.push(late.slice(0, room.min(late.num_rows())));
+        }
+        Ok(())
+    }
+
+    /// The late rows that were kept of this batch.
+    pub fn late_sample(&self) -> Vec<RecordBatch> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The batch that runs.

@@ -125,9 +125,6 @@ fn find_aggregate(plan: &LogicalPlan) -> Result<Option<(Aggregate, Option<TimeKe
 }
 
 fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Result<()> {
-    if !aggregates {
-        mode::check_stateless(output_mode)?;
-    }
     let (mut sorts, mut limits) = (false, false);
     let mut wrong = None;
     let walked = plan.apply(|node| {
@@ -154,7 +151,10 @@ fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Resul
     walked.map_err(Error::from)?;
     match wrong {
         Some(error) => Err(error),
-        None => mode::check_top(output_mode, sorts, limits, aggregates),
+        None => {
+            mode::check_top(output_mode, sorts, limits, aggregates)?;
+            if aggregates { Ok(()) } else { mode::check_stateless(output_mode) }
+        }
     }
 }
 

@@ -122,6 +122,9 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool) -> 
 
 /// Sorting and limits above an aggregate.
 pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) -> Result<()> {
+    if mode == OutputMode::Complete && sorts && limits && !aggregates {
+        return Err(Error::not_yet("ORDER BY … LIMIT over a stream without an aggregate"));
+    }
     if mode == OutputMode::Complete || (!sorts && !limits) {
         return Ok(());
     }

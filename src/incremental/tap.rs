@@ -263,6 +263,10 @@ impl Work {
             !late
         };
         let keep: BooleanArray = times.iter().map(|time| Some(time.map_or(!rule.drop_null, &mut judge))).collect();
+        if rule.count && late_rows > 0 {
+            let late = keep.iter().zip(times).map(|(keep, time)| Some(keep == Some(false) && time.is_some()));
+            self.cell.keep_late(&batch, &late.collect())?;
+        }
         if rule.count {
             self.cell.late_rows.fetch_add(late_rows, Ordering::Relaxed);
             self.cell.late_contributions.fetch_add(late_contributions, Ordering::Relaxed);

@@ -239,7 +239,7 @@ impl Aggregate {
                 if *feed != input {
                     continue;
                 }
-                accumulator.update_batch(&[values.clone()], &groups, None, total)?;
+                accumulator.update_batch(std::slice::from_ref(&values), &groups, None, total)?;
                 if let Some((olds, old)) = &old {
                     accumulator.merge_batch(&old[remembered], olds, total)?;
                 }

@@ -7,7 +7,7 @@ use super::lexer::Lexeme;
 use super::query::query;
 use super::sql::{parse_all, parse_prefix};
 use super::statement::*;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, closest};
 
 /// What may follow CREATE [OR REPLACE] here.
 #[derive(Debug, Clone, Copy)]
@@ -150,7 +150,11 @@ fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDef> {
     };
     if cursor.peek().is_some_and(|l| !matches!(l.token, Token::Comma | Token::RParen)) {
         let what = if not_null { "a comma or )" } else { "NOT NULL, METADATA FROM, AS (…), a comma or )" };
-        return Err(cursor.expected(what, &["NOT", "METADATA", "AS"]));
+        let error = cursor.expected(what, &["NOT", "METADATA", "AS"]);
+        return Err(match closest(&name.value, ["watermark"]) {
+            Some(_) if data_type.to_string().eq_ignore_ascii_case("for") => error.help("did you mean WATERMARK FOR?"),
+            _ => error,
+        });
     }
     Ok(ColumnDef { name, data_type: Some(data_type), not_null, kind })
 }

@@ -1,7 +1,8 @@
-//! Numbers as they are written: with a point they are exact, with an exponent they are DOUBLE.
+//! Literals as they are written: a number with a point is exact, one with an exponent is DOUBLE; an interval may be
+//! `'01:30:00'`.
 //!
-//! DataFusion reads all of them as the one or as the other. It is told to read DECIMALs, and what has an exponent is put
-//! into a cast here.
+//! DataFusion reads all numbers as the one or as the other. It is told to read DECIMALs, and what has an exponent is put
+//! into a cast here. Of intervals it knows units only.
 
 use std::ops::ControlFlow;
 
@@ -9,23 +10,24 @@ use sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Ident, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
+use super::statement::Interval;
 use super::walk::{Flow, walk_mut};
 use crate::error::{Error, Result};
 
-/// Makes numbers with an exponent DOUBLE. What a SELECT shows of them keeps the name that it was written with.
+/// Makes numbers with an exponent DOUBLE, and writes intervals in units. What a SELECT shows of them keeps the name that it was written with.
 ///
 /// # Errors
 /// InvalidInput: a number that no DOUBLE can hold.
-pub fn approximate(node: &mut impl VisitMut) -> Result<()> {
-    match walk_mut(node, &mut Exponents) {
+pub fn read_literals(node: &mut impl VisitMut) -> Result<()> {
+    match walk_mut(node, &mut Literals) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
-struct Exponents;
+struct Literals;
 
-impl VisitorMut for Exponents {
+impl VisitorMut for Literals {
     type Break = Box<Error>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
@@ -51,6 +53,15 @@ impl VisitorMut for Exponents {
                 array: false,
                 format: None,
             };
+        }
+        if let Expr::Interval(interval) = expr
+            && interval.leading_field.is_none()
+            && let Expr::Value(value) = interval.value.as_mut()
+            && let Value::SingleQuotedString(text) = &mut value.value
+            && text.contains(':')
+            && let Ok(parsed) = Interval::parse(text)
+        {
+            *text = parsed.to_string();
         }
         ControlFlow::Continue(())
     }

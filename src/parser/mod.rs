@@ -45,7 +45,7 @@ mod write_definition;
 mod tests;
 
 pub use canonical::canonical_query;
-pub use literals::approximate;
+pub use literals::read_literals;
 pub use parse::parse_one;
 pub use scanner::{Pending, Scanner, Stop, pending};
 pub use splitter::{Splitter, StatementText, parse_statements};

@@ -6,6 +6,7 @@ mod bit_xor;
 pub mod event_time;
 pub mod expand;
 mod floats;
+pub mod hints;
 pub mod leaf;
 mod overflow;
 pub mod watermark;
@@ -28,7 +29,7 @@ use sqlparser::ast;
 
 use crate::catalog::{StreamDef, StreamTable};
 use crate::error::{Error, Result};
-use crate::parser::{QueryText, approximate};
+use crate::parser::{QueryText, read_literals};
 use watermark::{WatermarkNode, WatermarkSpec, delay_micros};
 
 /// Gives a session the functions that windows and watermarks are rewritten to.
@@ -54,7 +55,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
         return Err(Error::not_yet("DISTINCT ON … WITHIN WATERMARK"));
     }
     windows::rewrite(&mut ast)?;
-    approximate(&mut ast)?;
+    read_literals(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;
     let plan = watermark::unmark(plan)?;

@@ -477,7 +477,7 @@ pub fn place(of: &impl Spanned) -> Option<Span> {
     place_of(of.span())
 }
 
-fn place_of(span: sqlparser::tokenizer::Span) -> Option<Span> {
+pub(super) fn place_of(span: sqlparser::tokenizer::Span) -> Option<Span> {
     if span.start.line == 0 {
         return None;
     }

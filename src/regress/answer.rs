@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput};
 use std::sync::Arc;
 
-use super::values::{Letter, rows};
+use super::values::{Letter, Style, rows};
 use super::world::World;
 use crate::error::{Error, Result};
 
@@ -25,7 +25,7 @@ impl Outcome {
     /// Lines as rows of one column.
     pub fn of_text(text: &str) -> Result<Self> {
         let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, false)]));
-        let column = arrow::array::StringArray::from_iter_values(text.lines());
+        let column: arrow::array::StringArray = text.lines().map(Some).collect();
         let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(column)]);
         let batch = batch.map_err(|e| Error::internal(e.to_string()))?;
         Ok(Outcome::Rows { schema, batches: vec![batch] })
@@ -81,7 +81,9 @@ impl AsyncDB for Connection {
         Ok(match self.0.execute(sql)? {
             Outcome::Done(count) => DBOutput::StatementComplete(count),
             Outcome::Rows { schema, batches } => {
-                DBOutput::Rows { types: Letter::all(&schema), rows: rows(&batches, self.0.style)? }
+                let raw = self.0.raw.load(std::sync::atomic::Ordering::SeqCst);
+                let style = if raw { Style::Plain } else { self.0.style };
+                DBOutput::Rows { types: Letter::all(&schema), rows: rows(&batches, style)? }
             }
         })
     }

@@ -323,6 +323,11 @@ impl FileRun<'_> {
         let reader = format!("levada_feed_{number}");
         create.name.value.clone_from(&reader);
         create.options = None;
+        create.watermark = None;
+        // Computed columns come by themselves.
+        if let Some(columns) = &mut create.columns {
+            columns.retain(|column| !matches!(column.kind, crate::parser::ColumnKind::Computed(_)));
+        }
         let columns = Statement::CreateStream(create).to_string();
         let with = format!(" WITH (connector = 'file', format = '{format}', path = '{}')", file.display());
         self.world.execute(&(columns + &with))?;

@@ -47,6 +47,60 @@ pub enum Own {
     Require(String),
 }
 
+impl Own {
+    /// Every text in it in which a name may stand for something: single ones, and lines.
+    pub fn texts(&mut self) -> (Vec<&mut String>, Vec<&mut Vec<String>>) {
+        let (mut texts, mut lists) = (Vec::new(), Vec::new());
+        match self {
+            Own::ClockSet(text) | Own::ClockAdvance(text) | Own::Checkpoint(text) | Own::Require(text) => {
+                texts.push(text)
+            }
+            Own::Feed { stream, what, .. } => {
+                texts.push(stream);
+                match what {
+                    Feed::Values(rows) => texts.push(rows),
+                    Feed::Lines { lines, .. } => lists.push(lines),
+                    Feed::Close => {}
+                }
+            }
+            Own::Step { query, rows, .. } => {
+                texts.push(query);
+                lists.extend(rows.as_mut().map(|rows| &mut rows.lines));
+            }
+            Own::Emitted { query, rows, .. } | Own::Sink { name: query, rows } => {
+                texts.push(query);
+                lists.push(&mut rows.lines);
+            }
+            Own::State { query, operator, rows } => {
+                texts.push(query);
+                texts.extend(operator);
+                lists.push(&mut rows.lines);
+            }
+            Own::Progress { query, checks, .. } => {
+                texts.push(query);
+                texts.extend(checks.iter_mut().map(|check| &mut check.value));
+            }
+            Own::Watermark { query, expected } => {
+                texts.push(query);
+                texts.extend(expected);
+            }
+            Own::Stop { query, .. } | Own::Crash { point: query, .. } => texts.push(query),
+            Own::RestartQuery { query, from } => {
+                texts.push(query);
+                texts.extend(from);
+            }
+            Own::RestartEngine { .. } => {}
+            // The folder has its name in a plan.
+            Own::Plan { query, .. } => texts.push(query),
+            Own::Program(program) => {
+                lists.push(&mut program.input);
+                lists.push(&mut program.arguments);
+            }
+        }
+        (texts, lists)
+    }
+}
+
 /// What is put into a stream.
 #[derive(Debug, Clone)]
 pub enum Feed {

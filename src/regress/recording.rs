@@ -117,7 +117,7 @@ mod tests {
             [("n", Arc::new(Int64Array::from(vec![2, 1]))), ("t", Arc::new(StringArray::from(vec!["b c", ""])))];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         recording.done("SET\n\nclock = 'manual'").unwrap();
-        recording.answered("SELECT n, t FROM x", &batch.schema(), &[batch.clone()]).unwrap();
+        recording.answered("SELECT n, t FROM x", &batch.schema(), std::slice::from_ref(&batch)).unwrap();
         recording.failed("SELECT", &Error::invalid("no").help("yes")).unwrap();
         assert!(recording.done("SELECT 'a\n\nb'").is_err());
         assert_eq!(recording.records(), 3);

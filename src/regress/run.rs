@@ -293,27 +293,12 @@ impl<'a> FileRun<'a> {
         let replace = |text: &str| self.variables.replace(text).map_err(Fault::text);
         let all = |lines: &[String]| lines.iter().map(|line| replace(line)).collect::<Result<Vec<_>, _>>();
         let mut own = own.clone();
-        match &mut own {
-            Own::Feed { what: super::record::Feed::Values(rows), .. } => *rows = replace(rows)?,
-            Own::Feed { what: super::record::Feed::Lines { lines, .. }, .. } => *lines = all(lines)?,
-            Own::Step { query, rows, .. } => {
-                *query = replace(query)?;
-                if let Some(rows) = rows {
-                    rows.lines = all(&rows.lines)?;
-                }
-            }
-            Own::Emitted { rows, .. } | Own::State { rows, .. } | Own::Sink { rows, .. } => {
-                rows.lines = all(&rows.lines)?
-            }
-            Own::RestartQuery { from: Some(from), .. } => *from = replace(from)?,
-            Own::Program(program) => {
-                program.input = all(&program.input)?;
-                program.arguments = all(&program.arguments)?;
-            }
-            _ => {}
+        let (mut texts, mut lists) = own.texts();
+        for text in &mut texts {
+            **text = replace(text)?;
         }
-        if let Own::Feed { stream, .. } = &mut own {
-            *stream = replace(stream)?;
+        for list in &mut lists {
+            **list = all(list)?;
         }
         Ok(own)
     }
@@ -358,7 +343,9 @@ impl<'a> FileRun<'a> {
         }
         let mut left = retry.as_ref().map_or(0, |retry| retry.attempts);
         loop {
+            self.world.raw.store(matches!(record, Record::Let { .. }), Ordering::SeqCst);
             let output = block_on(self.runner.apply_record(record.clone()));
+            self.world.raw.store(false, Ordering::SeqCst);
             match self.judge(&record, output) {
                 Err(_) if left > 0 => {
                     left -= 1;

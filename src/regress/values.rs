@@ -114,7 +114,7 @@ fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
         DataType::Float64 => Some(column.as_primitive::<Float64Type>().values().to_vec()),
         _ => None,
     };
-    let options = FormatOptions::new().with_display_error(false);
+    let options = FormatOptions::new().with_display_error(false).with_null("NULL");
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options).map_err(wrong)?;
     let always_null = *column.data_type() == DataType::Null;
     let one = |row: usize| {

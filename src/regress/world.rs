@@ -1,6 +1,7 @@
 //! What a test file holds in its hand: a session, its clock, a folder, and what is needed to begin anew from disk.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::answer::{Failure, Outcome};
@@ -15,6 +16,8 @@ use crate::sink::Recorder;
 /// The world of one file, or of one run of a scenario.
 pub struct World {
     pub style: Style,
+    /// The next values are for a variable, not for the eye.
+    pub raw: AtomicBool,
     /// Test mode: where the clock began.
     pub clock: Option<Millis>,
     pub recorder: Recorder,
@@ -45,7 +48,7 @@ impl World {
         let recorder = Recorder::default();
         let session = session(clock, &recorder)?;
         let inner = Inner { session, log: Vec::new(), started: Vec::new(), names: Vec::new(), fed: 0 };
-        Ok(Arc::new(World { style, clock, recorder, scratch, inner: Mutex::new(inner) }))
+        Ok(Arc::new(World { style, raw: AtomicBool::new(false), clock, recorder, scratch, inner: Mutex::new(inner) }))
     }
 
     /// Another world that has heard the same statements, its queries not started.

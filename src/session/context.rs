@@ -5,8 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -15,6 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::{StreamExt, TryStreamExt};
 
+use super::queries::Queries;
 use super::{Answer, CancelToken, Session, lock};
 use crate::catalog::types::SqlTypes;
 use crate::clock::Clock;
@@ -24,10 +23,10 @@ use crate::parser::{QueryText, ast};
 use crate::planner;
 
 const RELATION: &str = "stream, table or view";
-const UNKNOWN_RELATION: &str = "there is no stream, table or view \"";
+pub(super) const UNKNOWN_RELATION: &str = "there is no stream, table or view \"";
 
 /// DataFusion's context, with our types and functions.
-pub(super) fn open(settings: &QuerySettings) -> Result<SessionContext> {
+pub(super) fn open(settings: &QuerySettings, queries: &Queries) -> Result<SessionContext> {
     let mut config = SessionConfig::new().with_information_schema(true).with_target_partitions(settings.partitions);
     config.options_mut().sql_parser.collect_spans = true;
     // As in Spark, psql and DuckDB: 0.1 is exactly that, and digits are not lost on the way into a DECIMAL.
@@ -41,20 +40,9 @@ pub(super) fn open(settings: &QuerySettings) -> Result<SessionContext> {
         .with_type_planner(Arc::new(SqlTypes))
         .build();
     let context = SessionContext::new_with_state(state);
-    context.register_udtf("late_rows", Arc::new(NotYet("late_rows")));
-    context.register_udtf("bad_records", Arc::new(NotYet("bad_records")));
+    super::samples::register(&context, queries);
     planner::register(&context);
     Ok(context)
-}
-
-/// A table function that the language has and this build does not.
-#[derive(Debug)]
-struct NotYet(&'static str);
-
-impl TableFunctionImpl for NotYet {
-    fn call_with_args(&self, _arguments: TableFunctionArgs) -> datafusion::common::Result<Arc<dyn TableProvider>> {
-        Err(DataFusionError::External(Box::new(Error::not_yet(format!("{}('query')", self.0)))))
-    }
 }
 
 impl Session {
@@ -110,7 +98,8 @@ impl Session {
 
     /// Plans a query, with the closest known name where one is not there.
     pub(super) fn plan(&self, state: &SessionState, query: &QueryText) -> Result<LogicalPlan> {
-        self.block_on(planner::plan_query(state, query)).map_err(|e| self.with_closest_name(e))
+        let planned = self.block_on(planner::plan_query(state, query)).map_err(|e| self.with_closest_name(e));
+        planned.map_err(|e| planner::hints::better(e, state, &query.ast))
     }
 
     /// Adds the closest known name to an error about a relation that is not there.

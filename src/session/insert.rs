@@ -15,10 +15,13 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
+use super::context::UNKNOWN_RELATION;
+use super::exact::{exact, may_lose};
 use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
 use crate::error::{Error, Result, closest};
-use crate::parser::{ParsedStatement, QueryText, approximate, ast};
+use crate::parser::{ParsedStatement, QueryText, ast, read_literals};
+use crate::planner;
 
 /// Where the rows go.
 struct Into<'a> {
@@ -47,14 +50,18 @@ impl Session {
         };
         let state = self.state();
         let table = state_name(&state, name)?;
-        match table {
+        let answer = match table {
             TableReference::Bare { table } if self.catalog.kind(&table) == Some(Kind::Stream) => {
                 let stream = self.catalog.stream(&table);
                 let stream = stream.ok_or_else(|| Error::internal(format!("stream {table} is lost")))?;
                 self.insert_into_stream(&state, &stream, insert, &source)
             }
             table => self.insert_into_table(&state, table, insert, &source),
-        }
+        };
+        answer.map_err(|error| match error.to_string().starts_with(UNKNOWN_RELATION) {
+            true => error.at(planner::hints::place(name)),
+            false => planner::hints::better(error, &state, insert),
+        })
     }
 
     fn insert_into_stream(
@@ -134,7 +141,12 @@ impl Session {
                 Some(given) => Expr::Column(Column::from(plan.schema().qualified_field(given))),
                 None => default(field.name()).unwrap_or(Expr::Literal(ScalarValue::Null, None)),
             };
-            Ok(value.cast_to(field.data_type(), plan.schema())?.alias(field.name()))
+            let from = value.get_type(plan.schema())?;
+            let value = match may_lose(&from, field.data_type()) {
+                true => exact(value, field.data_type(), field.name(), None),
+                false => value.cast_to(field.data_type(), plan.schema())?,
+            };
+            Ok(value.alias(field.name()))
         });
         let columns = columns.collect::<Result<Vec<_>>>().map_err(|e| e.at(Some(source.span)))?;
         LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(Error::from)
@@ -158,6 +170,7 @@ fn places(into: &Into<'_>, named: &[ast::ObjectName]) -> Result<Vec<usize>> {
         let names = || into.columns.iter().map(|f| f.name().as_str());
         let Some(at) = names().position(|n| n == written) else {
             let error = Error::invalid(format!("{} has no column {written} to insert into", into.words));
+            let error = error.at(planner::hints::place(name));
             return Err(error.help(match closest(&written, names()) {
                 Some(name) => format!("did you mean \"{name}\"?  ({}: {})", into.name, join(names())),
                 None => format!("({}: {})", into.name, join(names())),
@@ -208,13 +221,20 @@ fn values_plan(
             );
             return Err(Error::invalid(message).help(format!("columns: {names}")));
         }
-        let value = |expr: &ast::Expr| {
+        let value = |(expr, column): (&ast::Expr, &&FieldRef)| {
             let mut expr = expr.clone();
-            approximate(&mut expr)?;
+            read_literals(&mut expr)?;
             let expr = ExprWithAlias { expr, alias: None };
-            state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)
+            let value = state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)?;
+            // What has no type yet (DEFAULT, a subquery) is cast where it has one.
+            Ok(match value.get_type(&empty) {
+                Ok(from) if may_lose(&from, column.data_type()) => {
+                    exact(value, column.data_type(), column.name(), Some(at + 1))
+                }
+                _ => value,
+            })
         };
-        rows.push(row.content.iter().map(value).collect::<Result<Vec<_>>>()?);
+        rows.push(row.content.iter().zip(columns).map(value).collect::<Result<Vec<_>>>()?);
     }
     let typed = columns.iter().map(|f| Field::new(f.name(), f.data_type().clone(), true)).collect::<Vec<_>>();
     let schema = DFSchema::from_unqualified_fields(typed.into(), Default::default())?;

@@ -7,9 +7,11 @@ mod cancel;
 mod context;
 mod ddl;
 mod describe;
+mod exact;
 mod insert;
 mod progress;
 mod queries;
+mod samples;
 mod select;
 mod settings;
 mod show;
@@ -20,7 +22,6 @@ mod watch;
 
 pub use cancel::CancelToken;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +36,7 @@ use crate::execution::{QueryHandle, QuerySettings};
 use crate::parser::{Explain, ParsedStatement, Statement};
 use crate::sink::{Recorder, SharedOutput};
 
-use queries::QueryEntry;
+use queries::Queries;
 
 /// How a session is opened.
 pub struct SessionOptions {
@@ -84,7 +85,7 @@ pub struct Session {
     clock: crate::catalog::SessionClock,
     /// What a query is started with where its WITH list says nothing.
     settings: Mutex<QuerySettings>,
-    queries: Mutex<BTreeMap<String, QueryEntry>>,
+    queries: Queries,
     /// A query was started: the clock is fixed.
     started: AtomicBool,
     /// A query that has been forgotten since had failed.
@@ -107,7 +108,8 @@ impl Session {
             // Not as many as this machine has cores: what a test says holds on every machine.
             settings.partitions = 2;
         }
-        let context = context::open(&settings)?;
+        let queries = Queries::default();
+        let context = context::open(&settings, &queries)?;
         let clock = options.test.as_ref().and_then(|test| test.clock);
         Ok(Session {
             catalog: Catalog::new(context.clone()),
@@ -115,13 +117,13 @@ impl Session {
             runtime: Mutex::default(),
             clock: Arc::new(std::sync::RwLock::new(clock.map_or_else(Clock::system, Clock::manual))),
             settings: Mutex::new(settings),
-            queries: Mutex::default(),
+            queries,
             started: AtomicBool::new(false),
             forgotten_failure: AtomicBool::new(false),
             cancel: CancelToken::default(),
             shown: Shown {
                 output: options.output,
-                console_format: options.console_format,
+                console_format: Arc::new(Mutex::new(options.console_format)),
                 empty_batches: options.empty_batches,
                 notices: options.notices.clone(),
             },
@@ -177,6 +179,12 @@ impl Session {
     /// The time of the session's clock, in milliseconds.
     pub fn now(&self) -> Millis {
         self.clock().now()
+    }
+
+    /// Console sinks that are opened from now on, those of WATCH too, write this format: a name as in
+    /// [`SessionOptions::console_format`].
+    pub fn set_console_format(&self, format: &str) {
+        *lock(&self.shown.console_format) = format.to_string();
     }
 
     /// Ends the statement that runs when it is cancelled.

@@ -1,7 +1,8 @@
 //! Queries at work: STOP, PAUSE, RESUME, AWAIT, ALTER, STEP, the clock, and what SIGTERM does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use crate::execution::{QueryHandle, QueryState, StopReceipt};
 use crate::parser::{
     AwaitUntil, ClockMove, Crash, CrashAction, Interval, Name, OutputMode, Step, StopHow, Trigger, Which,
 };
+
+/// The queries of a session, by name.
+pub(super) type Queries = Arc<Mutex<BTreeMap<String, QueryEntry>>>;
 
 /// A query that this session started. It keeps its name after its end, until DROP QUERY or a START of that name.
 pub(super) struct QueryEntry {
@@ -184,12 +188,7 @@ impl Session {
 
     /// Says that there is no such query, with the closest name that there is.
     pub(super) fn unknown_query(&self, name: &Name) -> Error {
-        let queries = lock(&self.queries);
-        let error = Error::invalid_at(name.span, format!("there is no query \"{}\"", name.value));
-        match closest(&name.value, queries.keys().map(String::as_str)) {
-            Some(name) => error.help(format!("did you mean \"{name}\"?")),
-            None => error,
-        }
+        unknown_query(&lock(&self.queries), &name.value).at(Some(name.span))
     }
 
     fn live_queries(&self) -> Vec<QueryHandle> {
@@ -199,6 +198,15 @@ impl Session {
     fn running_that(&self, wanted: impl Fn(&QueryEntry) -> bool) -> Vec<String> {
         let queries = lock(&self.queries);
         queries.iter().filter(|(_, q)| is_live(&q.handle) && wanted(q)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// There is no such query; the closest name that there is.
+pub(super) fn unknown_query(queries: &BTreeMap<String, QueryEntry>, name: &str) -> Error {
+    let error = Error::invalid(format!("there is no query \"{name}\""));
+    match closest(name, queries.keys().map(String::as_str)) {
+        Some(name) => error.help(format!("did you mean \"{name}\"?")),
+        None => error,
     }
 }
 

@@ -15,7 +15,16 @@ impl Session {
     pub(super) fn select(&self, query: &QueryText) -> Result<Answer> {
         let state = self.state();
         let plan = self.plan_bounded(&state, query)?;
-        self.rows(&state, &plan)
+        let asked = query.ast.clone();
+        let better = move |error| planner::hints::better(error, &state, &asked);
+        let state = self.state();
+        // Some errors of a statement show only when it runs.
+        match self.rows(&state, &plan).map_err(&better)? {
+            Answer::Rows { schema, rows, notices } => {
+                Ok(Answer::Rows { schema, rows: Box::new(rows.map(move |batch| batch.map_err(&better))), notices })
+            }
+            answer => Ok(answer),
+        }
     }
 
     /// The plan of a query: the incremental one where it reads a stream. ANALYZE runs it, bounded, and measures.

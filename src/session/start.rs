@@ -59,7 +59,8 @@ impl Session {
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
         let result_table = spec.result_table.clone();
-        let handle = self.begin(spec).map_err(|e| e.at(place))?;
+        let begun = self.begin(spec).map_err(|e| planner::hints::better(e, &self.state(), &start.query.ast));
+        let handle = begun.map_err(|e| e.at(place))?;
         let sql = super::ddl::canonical(statement);
         let entry = QueryEntry { handle, sql: sql.clone(), uses, target: target.clone(), words, mode, schema };
         self.remember(entry, &name.value);
@@ -91,7 +92,14 @@ impl Session {
     pub(super) fn streaming_plan(&self, query: &QueryText) -> Result<LogicalPlan> {
         let plan = self.plan(&self.state(), query)?;
         if planner::reads_stream(&plan) {
-            return Ok(plan);
+            return match super::samples::reads_sample(&plan)? {
+                None => Ok(plan),
+                Some(function) => {
+                    let message =
+                        format!("{function}(…) is what this process knows now: a query that goes on can't read it");
+                    Err(Error::invalid_at(query.span, message).help("read it in a SELECT by itself"))
+                }
+            };
         }
         let error = Error::invalid_at(query.span, "the query reads no stream");
         Err(error.help("run the SELECT by itself: its answer will not change"))

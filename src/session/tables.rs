@@ -21,7 +21,7 @@ use super::insert::count;
 use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
-use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, approximate, ast};
+use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast, read_literals};
 use crate::planner;
 
 impl Session {
@@ -44,14 +44,19 @@ impl Session {
 
     fn run_datafusion(&self, mut parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
         if let DfStatement::Statement(parsed) = &mut parsed {
-            approximate(parsed.as_mut())?;
+            read_literals(parsed.as_mut())?;
         }
         let state = self.state();
+        let asked = match &parsed {
+            DfStatement::Statement(parsed) => Some(parsed.clone()),
+            _ => None,
+        };
         let query = select_of(&parsed).cloned();
         let copied = matches!(parsed, DfStatement::CopyTo(_));
         let plan = self
             .block_on(async { state.statement_to_plan(parsed).await.map_err(Error::from) })
             .map_err(|e| self.with_closest_name(e))
+            .map_err(|e| asked.as_ref().map_or(e.clone(), |asked| planner::hints::better(e, &state, asked.as_ref())))
             .map_err(|e| if copied { in_statement(e, statement) } else { e })?;
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {

@@ -6,7 +6,7 @@ use arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::catalog::{Kind, SinkConnector, open_blackhole, open_console};
-use crate::error::Result;
+use crate::error::{Result, closest};
 use crate::execution::TargetTraits;
 use crate::parser::{Name, OutputMode, Target};
 use crate::sink::table::{self, ResultTable};
@@ -82,7 +82,10 @@ impl Session {
             let error = self.catalog.unknown("sink", &name.value).at(Some(name.span));
             return Err(match self.catalog.kind(&name.value) {
                 Some(Kind::Table) => error.help(format!("INTO TABLE {} writes a table", name.value)),
-                _ => error,
+                _ => match closest(&name.value, ["CONSOLE", "BLACKHOLE"]) {
+                    Some(word) if error.help_text().is_none() => error.help(format!("did you mean {word}?")),
+                    _ => error,
+                },
             });
         };
         let (connector, shown) = (sink.connector, self.shown.clone());

@@ -475,8 +475,8 @@ fn errors_keep_their_place_and_name_the_closest_column() {
     assert_eq!(error.span().map(|s| (s.start.line, s.start.column)), Some((2, 3)));
     assert_eq!(error.to_string(), "column \"kn\" not found");
     assert_eq!(error.help_text(), Some("did you mean \"km\"?  (trips: ts, km, who)"));
-    assert_eq!(shell.run("SELECT lenght('a')"), "E0100: Invalid function 'lenght' [did you mean 'length'?]");
-    assert_eq!(shell.run("SELECT * FROM late_rows('q')"), "E0200: not supported yet: late_rows('query')");
+    assert_eq!(shell.run("SELECT lenght('a')"), "E0100: there is no function lenght [did you mean length?]");
+    assert_eq!(shell.run("SELECT * FROM late_rows('q')"), "E0100: there is no query \"q\"");
     shell.run("INSERT INTO trips (km) VALUES (0)");
     assert_eq!(shell.run("SELECT 1 / km FROM trips"), "E0700: division by zero");
 }
@@ -516,4 +516,71 @@ fn a_cancelled_statement_ends() {
     assert!(matches!(rows.next(), Some(Err(Error::Cancelled { .. }))));
     assert!(rows.next().is_none());
     assert_eq!(shell.cell("SELECT 1 AS one"), "1", "the next statement begins anew");
+}
+
+/// Runs WATCH on a thread of its own, and the statements of `meanwhile` once somebody looks on.
+fn watched(shell: &Shell, watch: &str, meanwhile: &[&str]) -> String {
+    let handle = lock(&shell.session.queries)["q"].handle.clone();
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| shell.run(watch));
+        while handle.watchers() == 0 {
+            std::thread::yield_now();
+        }
+        for statement in meanwhile {
+            assert!(!shell.run(statement).starts_with('E'), "{statement}");
+        }
+        watching.join().unwrap()
+    })
+}
+
+#[test]
+fn a_running_query_is_watched_beside_its_target() {
+    let shell = Shell::with_trips();
+    shell.run("START QUERY q INTO TABLE t AS SELECT who, sum(km) AS km FROM trips GROUP BY who");
+    shell.run("INSERT INTO trips VALUES (NULL, 1, 'a')");
+    assert_eq!(shell.run("AWAIT QUERY q IDLE"), "AWAIT QUERY");
+    let two =
+        ["INSERT INTO trips VALUES (NULL, 2, 'a')", "AWAIT QUERY q IDLE", "INSERT INTO trips VALUES (NULL, 3, 'b')"];
+    assert_eq!(watched(&shell, "WATCH q FOR 2 BATCHES", &two), "WATCH");
+    let expected = "\
+-- Batch: 1  query=q  mode=update  rows=2  in=1  watermark=-  state=1
++----+-----+----+
+| op | who | km |
++----+-----+----+
+| -U | a   |  1 |
+| +U | a   |  3 |
++----+-----+----+
+-- Batch: 2  query=q  mode=update  rows=1  in=1  watermark=-  state=2
++----+-----+----+
+| op | who | km |
++----+-----+----+
+| +I | b   |  3 |
++----+-----+----+
+";
+    assert_eq!(shell.console(), expected);
+    assert_eq!(shell.cell("SELECT km FROM t WHERE who = 'a'"), "3");
+    let more = ["INSERT INTO trips VALUES (NULL, 4, 'c'), (NULL, 4, 'd')"];
+    assert_eq!(watched(&shell, "WATCH q LIMIT 1", &more), "WATCH");
+    assert!(shell.console().contains("| +I | c   |  4 |\n+----"), "one row alone");
+    assert_eq!(watched(&shell, "WATCH q", &["STOP QUERY q"]), "WATCH\nquery q has ended");
+    assert_eq!(shell.run("WATCH q"), "WATCH\nquery q has ended");
+}
+
+#[test]
+fn a_query_of_the_console_is_shown_once() {
+    let shell = Shell::with_trips();
+    shell.run("START QUERY q INTO CONSOLE AS SELECT km FROM trips");
+    assert_eq!(
+        watched(&shell, "WATCH q LIMIT 2", &["INSERT INTO trips VALUES (NULL, 7, 'a'), (NULL, 8, 'a')"]),
+        "WATCH"
+    );
+    assert_eq!(shell.console().matches("|  7 |").count(), 1);
+}
+
+#[test]
+fn a_watched_query_that_fails_fails_its_watch() {
+    let shell = Shell::with_trips();
+    shell.run("START QUERY q INTO BLACKHOLE AS SELECT 10 / km AS x FROM trips");
+    let answer = watched(&shell, "WATCH q", &["INSERT INTO trips VALUES (NULL, 0, 'a')"]);
+    assert_eq!(answer, "E0700: query q failed in batch 0: division by zero");
 }

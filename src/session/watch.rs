@@ -1,27 +1,23 @@
-//! WATCH: a query into the console that ends by Ctrl-C, after n rows, or after n batches.
+//! WATCH: a query of its own into the console, or a look at one that runs; ends by Ctrl-C, after n rows, or after n batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::select::default_mode;
-use super::target::OpenSink;
+use super::target::{OpenSink, Uses};
 use super::{Answer, Session, lock};
+use crate::catalog::{SinkConnector, open_blackhole};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
-use crate::execution::QuerySpec;
-use crate::parser::{AwaitUntil, QueryText, StopHow, Trigger, WatchUntil, WatchWhat};
+use crate::execution::{QuerySpec, Seen};
+use crate::parser::{AwaitUntil, Name, QueryText, StopHow, Trigger, WatchUntil, WatchWhat};
 use crate::sink::{BatchId, BatchSummary, Begin, Sink, SinkCommit};
 
 impl Session {
     pub(super) fn watch(&self, what: &WatchWhat, until: Option<WatchUntil>) -> Result<Answer> {
         match what {
             WatchWhat::Select(query) => self.watch_select(query, until),
-            WatchWhat::Query(name) => {
-                self.query(name)?;
-                Err(Error::not_yet("WATCH of a running query")
-                    .at(Some(name.span))
-                    .help("WATCH SELECT …, or SHOW PROGRESS FOR the query"))
-            }
+            WatchWhat::Query(name) => self.watch_query(name, until),
         }
     }
 
@@ -59,6 +55,72 @@ impl Session {
             }
         }
         Ok(Answer::done("WATCH"))
+    }
+
+    /// Shows what the batches of a running query change from now on, beside its own target.
+    fn watch_query(&self, name: &Name, until: Option<WatchUntil>) -> Result<Answer> {
+        let watch = self.query(name)?.watch().map_err(|e| e.at(Some(name.span)))?;
+        let limit = Limit::new(until);
+        let open = match self.writes_to_console(name) {
+            false => self.console().open,
+            true => {
+                (self.notices)(&format!(
+                    "query {} writes to the console itself: its batches are shown once",
+                    name.value
+                ));
+                Box::new(open_blackhole)
+            }
+        };
+        let mut screen = limited(open, limit.clone())(watch.context().clone())?;
+        let mut batches = 0;
+        let left = |batches: u64| match until {
+            Some(WatchUntil::Batches(wanted)) => batches < wanted,
+            _ => true,
+        };
+        while left(batches) && !limit.reached() {
+            match watch.next(&|| self.cancel.is_cancelled()) {
+                Ok(Seen::Batch(batch)) => {
+                    batches += batch.skipped;
+                    self.tell_skipped(name, batch.skipped);
+                    if !left(batches) {
+                        break;
+                    }
+                    batches += 1;
+                    screen.begin(batch.batch)?;
+                    batch.changes.into_iter().try_for_each(|(partition, changes)| screen.push(partition, changes))?;
+                    screen.commit(&batch.summary)?;
+                }
+                Ok(Seen::Skipped(skipped)) => {
+                    batches += skipped;
+                    self.tell_skipped(name, skipped);
+                }
+                Ok(Seen::Ended) => return Ok(Answer::noticed("WATCH", format!("query {} has ended", name.value))),
+                Err(Error::Cancelled { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Answer::done("WATCH"))
+    }
+
+    fn tell_skipped(&self, name: &Name, skipped: u64) {
+        let s = if skipped == 1 { "" } else { "es" };
+        if skipped > 0 {
+            (self.notices)(&format!(
+                "WATCH {}: {skipped} batch{s} skipped: they come faster than they can be shown",
+                name.value
+            ));
+        }
+    }
+
+    fn writes_to_console(&self, name: &Name) -> bool {
+        let target = lock(&self.queries).get(&name.value).map(|q| (q.target.clone(), q.words.clone()));
+        match target {
+            Some((Uses::Sink(sink), _)) => {
+                self.catalog.sink(&sink).is_some_and(|sink| sink.connector == SinkConnector::Console)
+            }
+            Some((Uses::Nothing, words)) => words == "CONSOLE",
+            _ => false,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Lines → statements and commands, each with its place.
 //!
 //! The parser's scanner says where a statement ends; here is what a shell adds to it: a backslash outside of quotes
-//! begins a command, and at the start of a line a dot does, and so do the words `quit` and `exit` alone on theirs.
+//! begins a command, and at the start of a line a dot does, and so do the words `quit`, `exit` and `help`
+//! alone on theirs.
 
 use crate::error::Location;
 use crate::parser::{Pending, Scanner, Stop};
@@ -137,12 +138,12 @@ impl Buffer {
     }
 }
 
-/// `.tables`, or `quit` and `exit` alone on the line.
+/// `.tables`, or `quit`, `exit` and `help` alone on the line.
 fn is_word_command(rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or_default();
     let dot = line.strip_prefix('.').is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
     let word = line.trim().trim_end_matches(';').trim_end();
-    dot || word.eq_ignore_ascii_case("quit") || word.eq_ignore_ascii_case("exit")
+    dot || ["quit", "exit", "help"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 fn count_lines(text: &str) -> u64 {
@@ -187,6 +188,7 @@ mod tests {
 
     #[test]
     fn commands_stand_at_the_start_of_a_line_or_behind_a_statement() {
+        assert_eq!(items("help\nSELECT\nhelp\n;"), ["1:1 command help", "2:1 SELECT\nhelp"]);
         let input = "-- first\n\\x on\nSELECT 1; \\timing\n.mode csv  \n  quit ;\nEXIT\n";
         assert_eq!(
             items(input),

@@ -132,7 +132,7 @@ const LATER: [&str; 40] = [
     ".show",
 ];
 
-/// Reads a line that begins with a backslash or a dot, or is `quit` or `exit`.
+/// Reads a line that begins with a backslash or a dot, or is `quit`, `exit` or `help`.
 ///
 /// # Errors
 /// A name that is unknown, with the closest known one, or not built yet; a wrong or missing argument.
@@ -145,6 +145,7 @@ pub(super) fn parse(line: &str) -> Result<Command> {
         "\\q" | ".quit" | ".exit" => Command::Quit(exit_code(name, one("[CODE]")?)?),
         _ if name.eq_ignore_ascii_case("quit") || name.eq_ignore_ascii_case("exit") => Command::Quit(None),
         "\\?" | ".help" => Command::Help,
+        _ if name.eq_ignore_ascii_case("help") => Command::Help,
         "\\d" | ".tables" => Command::Describe(one("[NAME]")?),
         ".schema" => Command::Describe(Some(required(name, one("NAME")?, "NAME")?)),
         "\\i" | ".read" | "\\ir" => {
@@ -281,6 +282,7 @@ mod tests {
             ("\\q", Command::Quit(None)),
             (".exit 3", Command::Quit(Some(3))),
             ("quit;", Command::Quit(None)),
+            ("Help", Command::Help),
             ("\\d", Command::Describe(None)),
             (".tables", Command::Describe(None)),
             ("\\d bids;", Command::Describe(Some("bids".into()))),

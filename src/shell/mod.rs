@@ -13,6 +13,7 @@ mod answer;
 mod buffer;
 mod command;
 mod ending;
+mod failures;
 mod history;
 mod input;
 mod invocation;
@@ -36,6 +37,7 @@ use crate::source::stdin;
 use answer::PrintSettings;
 use command::Expanded;
 use ending::{Ending, code};
+use failures::Failures;
 use input::Input;
 use output::{Output, say};
 use runner::{Flow, Shell};
@@ -73,10 +75,15 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
     let turns = interactive.then(Turns::new);
     let output = Output::stdout(turns.clone());
     let (format, quiet) = (invocation.format.unwrap_or(Format::Table), invocation.quiet);
+    let failures = Failures::default();
+    let (told, tell) = (failures.clone(), notices(turns.clone(), false));
     let options = SessionOptions {
         output: output.shared.clone(),
         notices: notices(turns.clone(), quiet),
-        failures: notices(turns.clone(), false),
+        failures: Arc::new(move |line| {
+            told.told(line);
+            tell(line);
+        }),
         console_format: format.name().to_string(),
         empty_batches: invocation.empty_batches,
         test: None,
@@ -86,7 +93,8 @@ fn open(invocation: &Invocation, interactive: bool) -> Result<Shell> {
     let settings =
         PrintSettings { format, expanded: Expanded::Off, timing: interactive, footers: interactive && !quiet, quiet };
     let keep_going = invocation.keep_going || interactive;
-    Ok(Shell { session, output, ending, turns, settings, keep_going, failed: false, depth: 0, recording: None })
+    let (failed, depth) = (false, 0);
+    Ok(Shell { session, output, ending, turns, settings, failures, keep_going, failed, depth, recording: None })
 }
 
 /// Where queries tell what happened to them; what `quiet` silences is never that one failed.

@@ -7,6 +7,7 @@ use super::answer::{PrintSettings, Printer};
 use super::buffer::{Buffer, Item};
 use super::command::{self, Command, Expanded};
 use super::ending::{Ending, code, stop_queries};
+use super::failures::Failures;
 use super::input::Input;
 use super::output::{Output, say};
 use super::record;
@@ -29,6 +30,8 @@ pub(super) struct Shell {
     /// Of a terminal that somebody types into.
     pub(super) turns: Option<Arc<Turns>>,
     pub(super) settings: PrintSettings,
+    /// What was told of queries that failed.
+    pub(super) failures: Failures,
     /// Go on after an error.
     pub(super) keep_going: bool,
     /// Some statement or command failed.
@@ -117,7 +120,8 @@ impl Shell {
     /// Says what went wrong.
     pub(super) fn report(&mut self, error: &Error, source: &str, name: Option<&str>, statement: Option<Location>) {
         self.failed = true;
-        say(&render_error(error, source, name, statement));
+        let brief = self.failures.brief(error);
+        say(&render_error(brief.as_ref().unwrap_or(error), source, name, statement));
     }
 
     fn run_item(&mut self, item: Item, buffer: &Buffer, origin: Origin<'_>) -> Flow {
@@ -220,6 +224,7 @@ impl Shell {
             }
             Command::Format(Some(format)) => {
                 self.settings.format = format;
+                self.session.set_console_format(format.name());
                 self.confirm(&format!("format is {format}"));
             }
             Command::Format(None) => {

@@ -1,8 +1,8 @@
 //! Rows as text that programs read: JSON lines and CSV.
 //!
 //! JSON leaves out fields that are NULL and writes NaN and the infinities as the strings `"NaN"`, `"Infinity"` and
-//! `"-Infinity"`, which JSON numbers don't have. CSV writes NULL as nothing, like the empty string. Times are
-//! ISO 8601 in both, binary is hexadecimal.
+//! `"-Infinity"`, which JSON numbers don't have. CSV writes NULL as nothing and the empty text as `""`, so that they are
+//! told apart when they are read back. Times are ISO 8601 in both, binary is hexadecimal.
 
 use std::io::Write;
 use std::sync::{Arc, LazyLock};
@@ -11,8 +11,10 @@ use arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch, new_null_array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, FieldRef, Float32Type, Float64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, LineDelimited, NullableEncoder, make_encoder};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{Error, Result};
+use crate::format::type_name;
 
 /// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +55,12 @@ impl TextFormat {
             let one = Arc::new(Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
             let row = RecordBatch::try_new(one, vec![new_null_array(field.data_type(), 1)]);
             if row.map_err(wrong).and_then(|row| self.rows(&row)).is_err() {
-                let what =
-                    format!("column {} is {}, which {} can't hold", field.name(), field.data_type(), self.name());
+                let what = format!(
+                    "column {} is {}, which {} can't hold",
+                    field.name(),
+                    type_name(field.data_type()),
+                    self.name()
+                );
                 return Err(Error::unsupported(what).help(match field.data_type() {
                     DataType::Struct(fields) if self == TextFormat::Csv => {
                         let name = fields.first().map_or("field", |f| f.name().as_str());
@@ -75,13 +81,62 @@ impl TextFormat {
                 let mut writer = builder.build::<_, LineDelimited>(&mut bytes);
                 writer.write(rows).and_then(|()| writer.finish()).map_err(wrong)?;
             }
-            TextFormat::Csv => {
-                let mut writer = arrow::csv::WriterBuilder::new().with_header(header).build(&mut bytes);
-                writer.write(rows).map_err(wrong)?;
-            }
+            TextFormat::Csv => csv(rows, header, &mut bytes).map_err(wrong)?,
         }
         Ok(bytes)
     }
+}
+
+/// Lines of fields. Of a single column NULL is `""` too: an empty line would be passed over when it is read.
+fn csv(rows: &RecordBatch, header: bool, bytes: &mut Vec<u8>) -> Result<(), ArrowError> {
+    if let Some(nested) = rows.columns().iter().find(|column| column.data_type().is_nested()) {
+        return Err(ArrowError::CsvError(format!("{} is no text", nested.data_type())));
+    }
+    if header {
+        for (at, field) in rows.schema_ref().fields().iter().enumerate() {
+            csv_field(at, field.name(), bytes);
+        }
+        bytes.push(b'\n');
+    }
+    let options = FormatOptions::new();
+    let columns = rows.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+    let columns: Vec<ArrayFormatter<'_>> = columns.collect::<Result<_, _>>()?;
+    let mut text = String::new();
+    for row in 0..rows.num_rows() {
+        for (at, (column, values)) in columns.iter().zip(rows.columns()).enumerate() {
+            text.clear();
+            match values.is_null(row) {
+                true if columns.len() > 1 && at > 0 => bytes.push(b','),
+                true if columns.len() > 1 => {}
+                true => csv_field(at, "", bytes),
+                false => {
+                    column.value(row).write(&mut text)?;
+                    csv_field(at, &text, bytes);
+                }
+            }
+        }
+        bytes.push(b'\n');
+    }
+    Ok(())
+}
+
+/// A field behind its comma, quoted where it has to be.
+fn csv_field(at: usize, text: &str, bytes: &mut Vec<u8>) {
+    if at > 0 {
+        bytes.push(b',');
+    }
+    if !text.is_empty() && !text.contains(['"', ',', '\n', '\r']) {
+        bytes.extend_from_slice(text.as_bytes());
+        return;
+    }
+    bytes.push(b'"');
+    for part in text.split_inclusive('"') {
+        bytes.extend_from_slice(part.as_bytes());
+        if part.ends_with('"') {
+            bytes.push(b'"');
+        }
+    }
+    bytes.push(b'"');
 }
 
 fn wrong(error: ArrowError) -> Error {
@@ -185,7 +240,7 @@ mod tests {
         let mut text = TextFormat::Csv.header(&rows.schema()).unwrap();
         text.extend(TextFormat::Csv.rows(&rows).unwrap());
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(text, "ts,n,t,f\n2024-01-01T00:00:00,,\"a,\"\"b\"\"\nc\",NaN\n,-3,,1.5\n");
+        assert_eq!(text, "ts,n,t,f\n2024-01-01T00:00:00,,\"a,\"\"b\"\"\nc\",NaN\n,-3,\"\",1.5\n");
     }
 
     #[test]
@@ -207,7 +262,7 @@ mod tests {
         let schema = Arc::new(Schema::new(vec![Field::new("w", window, true)]));
         TextFormat::Json.check(&schema).unwrap();
         let error = TextFormat::Csv.check(&schema).unwrap_err();
-        assert!(error.to_string().starts_with("column w is Struct"), "{error}");
+        assert!(error.to_string().starts_with("column w is STRUCT<start TIMESTAMP>"), "{error}");
         assert!(error.help_text().unwrap().contains("w.start"));
         let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]);
         let schema = Arc::new(Schema::new(vec![Field::new("l", list.data_type().clone(), true)]));

@@ -44,6 +44,8 @@ pub struct SinkContext {
     /// The columns by which a row of a grouped result is known again; `None` where the query does not group, or not all that it
     /// groups by is in its result.
     pub keys: Option<Vec<usize>>,
+    /// No row replaces another, whatever the mode: nothing is grouped.
+    pub only_adds: bool,
     /// How many partitions push.
     pub partitions: usize,
     /// The newest batch that the checkpoint says is done.

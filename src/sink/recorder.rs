@@ -28,6 +28,8 @@ pub struct Recorded {
     pub mode: OutputMode,
     /// The columns by which a row of the result is known again, where they are all visible; see [`SinkContext::keys`].
     pub keys: Option<Vec<usize>>,
+    /// See [`SinkContext::only_adds`].
+    pub only_adds: bool,
     /// Of each batch what its last run gave out, committed or not.
     pub batches: BTreeMap<BatchId, Emitted>,
 }
@@ -60,7 +62,8 @@ impl Recorder {
             _ => BTreeMap::new(),
         };
         let (schema, mode, keys) = (context.schema.clone(), context.mode, context.keys.clone());
-        all.insert(context.query.clone(), Recorded { schema, mode, keys, batches });
+        let only_adds = context.only_adds;
+        all.insert(context.query.clone(), Recorded { schema, mode, keys, only_adds, batches });
         drop(all);
         Box::new(Recording { recorder: self.clone(), query: context.query.clone(), batch: None, inner })
     }
@@ -93,6 +96,7 @@ impl Recorded {
                     let key = keys.as_ref().map(|keys| keys[row].clone());
                     let op = match (&delta.ops, self.mode, &key) {
                         (Some(_), _, _) => delta.op(row),
+                        _ if self.only_adds => Op::Insert,
                         (None, OutputMode::Update, Some(key)) if !seen.contains(key) => Op::Insert,
                         (None, OutputMode::Update, _) => Op::UpdateAfter,
                         (None, _, _) => Op::Insert,
@@ -124,7 +128,7 @@ impl Recorded {
             return Ok(self.changes(|batch| Some(batch) == last)?.0);
         }
         let (rows, ops) = self.changes(committed)?;
-        if self.mode == OutputMode::Append {
+        if self.mode == OutputMode::Append || self.only_adds {
             return Ok(rows);
         }
         let keys = self.keys_of(&rows)?.ok_or_else(|| {
@@ -206,6 +210,7 @@ mod tests {
             schema: Arc::new(Schema::new(fields)),
             retracts: false,
             keys,
+            only_adds: false,
             partitions: 1,
             committed: None,
             failpoints: Default::default(),

@@ -44,6 +44,7 @@ fn context(retracts: bool) -> SinkContext {
         schema: schema(),
         retracts,
         keys: None,
+        only_adds: false,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),

@@ -255,7 +255,10 @@ fn verdict(made: &Made, target: &Target, damage: Damage) -> String {
     // error[E0400] -c #1:4:5: message
     let message = error.split_once("-c #1").map_or(error, |(_, rest)| rest);
     let message = message.trim_start_matches(|c: char| c == ':' || c == ' ' || c.is_ascii_digit());
-    format!("refused: {}", normal(message, made))
+    // What a query's notice has told is not told again.
+    let told = message.strip_suffix(": see its notice");
+    let told = told.and_then(|query| shown.lines().find_map(|line| line.strip_prefix(query)?.strip_prefix(": ")));
+    format!("refused: {}", normal(told.unwrap_or(message), made))
 }
 
 /// A message without what may be another one in each run: ids, checksums, lengths.

@@ -1,11 +1,12 @@
-//! Every script in `tests/scripts/` and `sql/` is run by the real program; what it prints is held against the `.out`
-//! file beside it. `UPDATE_EXPECT=1 cargo test scripts` writes those files anew, for a person to review.
+//! Every script in `tests/scripts/`, `tests/wrong/` and `sql/` is run by the real program; what it prints is held against
+//! the `.out` file beside it. Those in `tests/wrong/` go on after an error. `UPDATE_EXPECT=1 cargo test scripts` writes those
+//! files anew, for a person to review.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the program prints for a script: standard output, then `---- stderr` and standard error, then the exit code.
-fn run(script: &Path) -> String {
+fn run(script: &Path, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder for the script's files");
     let text = std::fs::read_to_string(script).expect("the script");
     let root = env!("CARGO_MANIFEST_DIR");
@@ -14,7 +15,8 @@ fn run(script: &Path) -> String {
     let text = text.replace("$ROOT", root);
     let file = folder.path().join(script.file_name().expect("a name"));
     std::fs::write(&file, text).expect("a copy of the script");
-    let output = Command::new(env!("CARGO_BIN_EXE_levada")).arg("-f").arg(&file).output().expect("levada runs");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_levada")).args(flags).arg("-f").arg(&file).output().expect("levada runs");
     let mut shown = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.stderr.is_empty() {
         shown += "---- stderr\n";
@@ -34,11 +36,11 @@ fn scripts_in(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn check(folder: &str) {
+fn check(folder: &str, flags: &[&str]) {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
     for script in scripts_in(folder) {
-        let got = run(&script);
+        let got = run(&script, flags);
         let expected = script.with_extension("out");
         if update {
             std::fs::write(&expected, &got).expect("the expected output");
@@ -54,10 +56,15 @@ fn check(folder: &str) {
 
 #[test]
 fn golden_traces_and_statements() {
-    check("tests/scripts");
+    check("tests/scripts", &[]);
+}
+
+#[test]
+fn wrong_statements() {
+    check("tests/wrong", &["--keep-going"]);
 }
 
 #[test]
 fn lessons() {
-    check("sql");
+    check("sql", &[]);
 }

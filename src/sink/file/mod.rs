@@ -111,6 +111,9 @@ pub fn check(options: &Options) -> Result<()> {
     if options.text("path").is_none_or(str::is_empty) {
         return Err(Error::invalid("connector 'file' needs the option path").help("path = 'out'"));
     }
+    if options.get("partition_by").is_some() && options.names("partition_by").is_empty() {
+        return Err(Error::invalid("partition_by names no column").help("partition_by = 'day,city', or leave it out"));
+    }
     file_format(options).map(drop)
 }
 

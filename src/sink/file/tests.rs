@@ -38,6 +38,7 @@ pub(super) fn context(query_id: &str, run_id: &str) -> SinkContext {
         schema: schema(),
         retracts: false,
         keys: None,
+        only_adds: false,
         partitions: 2,
         committed: None,
         failpoints: Failpoints::default(),

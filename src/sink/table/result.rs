@@ -16,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::delta::keys::normalise;
 use crate::error::{Error, Result};
+use crate::format::type_name;
 
 /// The rows of `t`, shared by the query that writes and those that read.
 #[derive(Debug)]
@@ -63,7 +64,11 @@ impl ResultTable {
         let fields: Vec<_> = schema.fields().iter().map(|f| SortField::new(f.data_type().clone())).collect();
         for (field, sort) in schema.fields().iter().zip(&fields) {
             if !RowConverter::supports_fields(std::slice::from_ref(sort)) {
-                let what = format!("column {} is {}, which a result table can't hold", field.name(), field.data_type());
+                let what = format!(
+                    "column {} is {}, which a result table can't hold",
+                    field.name(),
+                    type_name(field.data_type())
+                );
                 return Err(Error::unsupported(what).help("leave it out, or cast it to VARCHAR"));
             }
         }

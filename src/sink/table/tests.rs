@@ -26,6 +26,7 @@ fn opened(mode: OutputMode) -> (Arc<ResultTable>, TableSink) {
         schema: schema(),
         retracts: mode == OutputMode::Update,
         keys: None,
+        only_adds: false,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),

@@ -1,0 +1,22 @@
+-- Clauses and names that do not fit each other.
+CREATE TABLE t (id INT, name TEXT, ts TIMESTAMP);
+CREATE TABLE u (id INT, name TEXT);
+INSERT INTO t VALUES (1, 'a', '2024-01-01');
+INSERT INTO u VALUES (1, 'a'), (2, 'b');
+SELECT name, count(*) FROM t;
+SELECT id FROM t GROUP BY id HAVING name = 'a';
+SELECT id FROM t WHERE count(*) > 1;
+SELECT id FROM t WHERE row_number() OVER (ORDER BY id) = 1;
+SELECT sum(count(*)) FROM t;
+SELECT id AS a, name AS a FROM t;
+SELECT id FROM t, u;
+SELECT x.id FROM t;
+SELECT u.nme FROM t JOIN u ON t.id = u.id;
+SELECT * FROM t WHERE id IN (SELECT id, name FROM u);
+SELECT (SELECT id FROM u) FROM t;
+SELECT id FROM t UNION SELECT id, name FROM u;
+SELECT id FROM t UNION ALL SELECT ts FROM t;
+SELECT id FROM t ORDER BY 3;
+VALUES (1), (2, 3);
+INSERT INTO u VALUES (1, 'a'), (3.7, 'b');
+INSERT INTO u SELECT 3.7, 'b';

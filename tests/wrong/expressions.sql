@@ -1,0 +1,23 @@
+-- What people write wrong: each answer has the place where it is known, types as SQL names them, and a way out.
+CREATE TABLE t (id INT, name TEXT, amount DECIMAL(10, 2), ts TIMESTAMP, ok BOOLEAN, tags TEXT[]);
+CREATE TABLE u (id INT, name TEXT);
+INSERT INTO t VALUES (1, 'a', 1.5, '2024-01-01', true, ['x']);
+INSERT INTO u VALUES (1, 'a'), (2, 'b');
+SELECT upper(id, 2) FROM t;
+SELECT sum(name) FROM t;
+SELECT substr(ts, 1, 2) FROM t;
+SELECT coalesce(id, ts) FROM t;
+SELECT lag(id) FROM t;
+SELECT date_trunc('minut', ts) FROM t;
+SELECT extract(foo FROM ts) FROM t;
+SELECT id + name FROM t;
+SELECT ts + 5 FROM t;
+SELECT id FROM t WHERE ts > 5;
+SELECT name LIKE 5 FROM t;
+SELECT id FROM t WHERE name;
+SELECT NOT id FROM t;
+SELECT CAST(ts AS BOOLEAN) FROM t;
+SELECT CAST('abc' AS INT);
+SELECT id FROM t WHERE ts > 'yesterday';
+SELECT tags.foo FROM t;
+SELECT 9223372036854775807 + 1;

@@ -1,0 +1,22 @@
+-- The closest known name, wherever one is misspelt.
+CREATE STREAM a (x INT, ts TIMESTAMP);
+CREATE STREAM b (x INT) WITH (connector = 'file', path = 'x', format = 'jsn');
+CREATE STREAM b (x INT) WITH (conector = 'file', path = 'x', format = 'json');
+CREATE STREAM b (x INT) WITH (connector = 'fil', path = 'x', format = 'json');
+CREATE STREAM b (x INT) WITH (connector = 'file', pth = 'x', format = 'json');
+CREATE STREAM b (x INT, WATERMAK FOR x AS x);
+CREATE SINK k WITH (conector = 'file');
+CRATE STREAM b (x INT);
+START QUERY q INTO CONSOL AS SELECT * FROM a;
+START QUERY q AS SELECT * FROM a OUTPUT MODE APEND;
+START QUERY q AS SELECT * FROM a WITH (partitons = 2);
+SET partitons = 4;
+SET clock = 'manul';
+SELECT cout(*) FROM a;
+SELECT wndow(ts, '1 minute'), count(*) FROM a GROUP BY 1;
+SELECT * FROM tumbel(a, ts, '1 minute');
+SELECT * FROM bad_record('q');
+SELECT y FROM a;
+SELECT * FROM aa;
+INSERT INTO aa VALUES (1);
+INSERT INTO a (y) VALUES (1);
