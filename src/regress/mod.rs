@@ -4,7 +4,7 @@
 //! paths ─files→ a file ─script→ nodes ─run→ world: a session, a clock, a folder ─report→ what failed, and how
 //! ```
 //! A file is sqllogictest's, with records of ours that hold time and batches in the hand: `feed`, `step`, `clock`, `crash`. The
-//! crate `sqllogictest` parses and runs its own records ([`script`] lifts ours out first); nothing here sleeps or tries again.
+//! crate `sqllogictest` parses and runs its own records (`script` lifts ours out first); nothing here sleeps or tries again.
 
 mod answer;
 mod compare;

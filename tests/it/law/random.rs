@@ -92,7 +92,7 @@ impl Trial {
                     begin(partitions)?;
                 }
                 1 | 2 => {
-                    let point = self.dice.pick(&POINTS);
+                    let point = self.dice.pick(POINTS);
                     self.course.push(format!("crash at {point}"));
                     ask(&format!("CRASH QUERY q AT '{point}'"))?;
                 }
