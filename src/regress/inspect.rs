@@ -139,7 +139,10 @@ impl World {
         };
         let batches = rows.collect::<Result<Vec<_>, Error>>();
         run(&format!("DROP STREAM {reader}"))?;
-        self.seen(&schema, &batches?, None)
+        let mut seen = self.seen(&schema, &batches?, None)?;
+        // Files are read by their times, which are this machine's.
+        seen.rows.sort_unstable();
+        Ok(seen)
     }
 
     /// The columns that the query writes whose target a sink is.
