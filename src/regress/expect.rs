@@ -311,10 +311,9 @@ impl FileRun<'_> {
         std::fs::write(&file, text).map_err(io)?;
         if let Some(clock) = self.world.clock.map(|_| self.world.session().now()) {
             // Files are read in the order of their times: the test's clock, and one after the other.
-            let millis = u64::try_from(clock).unwrap_or_default();
-            let time = std::time::UNIX_EPOCH
-                + std::time::Duration::from_millis(millis)
-                + std::time::Duration::from_micros(number);
+            let (epoch, since) = (std::time::UNIX_EPOCH, std::time::Duration::from_millis(clock.unsigned_abs()));
+            let now = if clock < 0 { epoch - since } else { epoch + since };
+            let time = now + std::time::Duration::from_micros(number);
             std::fs::File::options().append(true).open(&file).and_then(|f| f.set_modified(time)).map_err(io)?;
         }
         if path.is_some() {

@@ -11,6 +11,9 @@ use crate::error::closest;
 pub const NAMES: &[&str] =
     &["loop", "foreach", "concurrentloop", "concurrentforeach", "endloop", "scenario", "end", "matrix"];
 
+/// A loop of more rounds is a slip of the pen.
+const MOST_ROUNDS: i64 = 1_000_000;
+
 /// Such a line.
 #[derive(Debug, Clone)]
 pub enum Mark {
@@ -27,6 +30,9 @@ pub fn mark(word: &str, head: &mut Head<'_>) -> Result<Mark, Broken> {
         "loop" | "concurrentloop" => {
             let variable = head.want("the variable")?.to_string();
             let (from, to) = (number(head)?, number(head)?);
+            if to.saturating_sub(from) > MOST_ROUNDS {
+                return Err(head.wrong(format!("more than {MOST_ROUNDS} rounds of a loop")));
+            }
             let values = (from..to).map(|n| n.to_string()).collect();
             Mark::Loop { variable, values, concurrent: word == "concurrentloop" }
         }
