@@ -13,7 +13,6 @@
 //! Between 3 and 8 everything may happen twice, so everything is keyed by N.
 
 use super::next_batch::NextBatch;
-use super::operators::Operators;
 use super::progress::Measured;
 use super::run::Run;
 use crate::checkpoint::CommitEntry;
@@ -47,7 +46,7 @@ impl Run {
             let summary = BatchSummary {
                 input_rows: measured.input_rows,
                 watermark: entry.watermark,
-                state_rows: self.operators.as_ref().map(Operators::rows),
+                state_rows: super::operators::rows(&self.operators),
             };
             self.step(measured, "sink", "addBatch", |run, measured| {
                 measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);

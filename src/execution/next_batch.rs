@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use super::operators::Operators;
 use super::progress::Measured;
 use super::run::{Run, lock};
 use crate::checkpoint::{OffsetEntry, SourceOffsets};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
+use crate::operator::StateSpec;
 use crate::parser::OutputMode;
 use crate::source::{InputEnd, Offset, OffsetRange, ReadLimit};
 
@@ -163,7 +165,7 @@ impl Run {
 
     /// Whether the watermark has moved since the last batch and the operator could emit or forget by it.
     fn no_data_due(&self) -> bool {
-        let forgets = self.plan.aggregate.as_ref().is_some_and(|part| part.chain.aggregate.forget.is_some());
+        let forgets = self.plan.operators.iter().any(|node| node.spec.forgets());
         self.settings.no_data_batches
             && forgets
             && self.plan.mode != OutputMode::Complete
@@ -177,7 +179,7 @@ impl Run {
             let offsets = SourceOffsets { start: start.clone().map(|o| o.0), end: end.clone().map(|o| o.0) };
             sources.insert(input.name.clone(), offsets);
         }
-        let names = self.plan.aggregate.iter().flat_map(|part| part.chain.names());
+        let names = self.operators.iter().flat_map(Operators::specs).map(StateSpec::name);
         let operators: Vec<&str> = names.chain(self.result.as_ref().map(|_| "result")).collect();
         let conf = super::restart::conf(&self.plan, self.settings.watermark_policy_max, &operators);
         Ok(OffsetEntry {

@@ -1,22 +1,18 @@
-//! The operators of a query in all their partitions, with what they remember and its files; and a batch's way through them.
+//! An operator of a query in all its partitions, with what it remembers and its files; and a batch's way through it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Fields, Schema};
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
 use super::run::{key_order, lock};
 use super::streaming_query::StateContents;
 use crate::checkpoint::Store;
 use crate::delta::keys::split;
 use crate::error::{Error, Result};
-use crate::operator::{BatchInfo, Chain, ChainSpec, ForgetBy, KeyedDelta, Output};
-use crate::state::schema::StateSchema;
-use crate::state::{OperatorState, Shape, Spread, StateTable};
+use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
+use crate::state::{OperatorState, StateTable};
 
-/// What one operator changed in its state in a batch, for the state's file.
+/// What was changed in one state in a batch, for the state's file.
 #[derive(Default)]
 pub(super) struct Changed {
     pub upserts: Vec<RecordBatch>,
@@ -26,50 +22,48 @@ pub(super) struct Changed {
     pub removed: u64,
 }
 
-/// What the operators hand out at the end of a batch.
+/// What an operator hands out at the end of a batch.
 pub(super) struct Ended {
-    /// The aggregate's outputs, one a partition.
+    /// One a partition.
     pub results: Vec<Output>,
-    /// One an operator.
+    /// One a state.
     pub changed: Vec<Changed>,
 }
 
-/// The operators that a batch passes: what its threads share.
+/// The partitions that a batch passes: what its threads share.
 #[derive(Clone)]
 pub(super) struct Passage {
-    spec: Arc<ChainSpec>,
-    chains: Arc<Vec<Mutex<Chain>>>,
-    /// One list of partitions an operator.
+    spec: Arc<dyn OperatorSpec>,
+    parts: Arc<Vec<Mutex<Box<dyn OperatorPart>>>>,
+    /// One list of partitions a state.
     tables: Vec<Arc<Vec<Mutex<StateTable>>>>,
 }
 
-/// See the module's documentation. States are in the order of [`ChainSpec::names`].
+/// See the module's documentation. States are in the order of [`OperatorSpec::states`].
 pub(super) struct Operators {
     passage: Passage,
+    specs: Vec<StateSpec>,
     states: Vec<OperatorState>,
 }
 
 impl Operators {
-    /// Loads what the operators remembered after batch `version`, and makes operators that know nothing of a batch.
+    /// Loads what the operator remembered after batch `version`, and makes partitions that know nothing of a batch.
     pub fn open(
         store: &Arc<dyn Store>,
-        spec: &Arc<ChainSpec>,
+        spec: &Arc<dyn OperatorSpec>,
         partitions: usize,
         version: Option<u64>,
     ) -> Result<Self> {
-        let aggregate = spec.aggregate.forget;
-        let forgets = std::iter::once(aggregate).chain(spec.distinct.iter().map(|(spec, _)| spec.forget));
-        let open = |(shape, forget): (&Shape, Option<ForgetBy>)| {
-            let times = |keys: &[ArrayRef]| Ok(forget.map(|by| by.times(keys)).transpose()?.unwrap_or_default());
-            let times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>> =
-                if forget.is_some() { Some(&times) } else { None };
-            OperatorState::open(store.clone(), shape, version, times)
+        let specs = spec.states();
+        let open = |spec: &StateSpec| {
+            let times = |keys: &[ArrayRef]| spec.times(keys);
+            let times = spec.forget.map(|by| (by.column + 1, &times as &dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>));
+            OperatorState::open(store.clone(), &spec.shape(partitions), version, times)
         };
-        let states: Vec<OperatorState> =
-            shapes(spec, partitions).iter().zip(forgets).map(open).collect::<Result<_>>()?;
-        let chains = (0..partitions).map(|_| Chain::new(spec.clone()).map(Mutex::new)).collect::<Result<_>>()?;
+        let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;
+        let parts = (0..partitions).map(|_| spec.clone().part().map(Mutex::new)).collect::<Result<_>>()?;
         let tables = states.iter().map(OperatorState::tables).collect();
-        Ok(Operators { passage: Passage { spec: spec.clone(), chains: Arc::new(chains), tables }, states })
+        Ok(Operators { passage: Passage { spec: spec.clone(), parts: Arc::new(parts), tables }, specs, states })
     }
 
     /// For the threads of a batch.
@@ -79,7 +73,12 @@ impl Operators {
 
     /// How many partitions there are.
     pub fn partitions(&self) -> usize {
-        self.passage.chains.len()
+        self.passage.parts.len()
+    }
+
+    /// What it remembers, in the order of what it hands out at the end of a batch.
+    pub fn specs(&self) -> &[StateSpec] {
+        &self.specs
     }
 
     /// See [`OperatorState::keep_schema`].
@@ -102,7 +101,7 @@ impl Operators {
         self.states.iter().map(OperatorState::rows).sum()
     }
 
-    /// Rows and bytes of each operator's state.
+    /// Rows and bytes of each state.
     pub fn sizes(&self) -> Vec<(u64, u64)> {
         self.states.iter().map(|state| (state.rows(), state.memory())).collect()
     }
@@ -114,22 +113,19 @@ impl Operators {
 
     /// `SHOW STATE`: operator, partition, rows, bytes.
     pub fn state_rows(&self) -> Vec<(String, usize, u64, u64)> {
-        let of = |(name, state): (&str, &OperatorState)| -> Vec<(String, usize, u64, u64)> {
+        let of = |(spec, state): (&StateSpec, &OperatorState)| -> Vec<(String, usize, u64, u64)> {
             let one = |(n, table): (usize, &Mutex<StateTable>)| {
                 let table = lock(table);
-                (name.to_string(), n, table.len() as u64, table.memory() as u64)
+                (spec.name().to_string(), n, table.len() as u64, table.memory() as u64)
             };
             state.partitions().iter().enumerate().map(one).collect()
         };
-        self.passage.spec.names().zip(&self.states).flat_map(of).collect()
+        self.specs.iter().zip(&self.states).flat_map(of).collect()
     }
-}
 
-impl Operators {
-    /// What the operators remember, in the order of their keys.
+    /// What the operator remembers, in the order of its keys.
     pub fn contents(&self) -> Result<StateContents> {
-        let shapes = shapes(&self.passage.spec, 1);
-        let of = |((name, state), shape): ((&str, &OperatorState), Shape)| {
+        let of = |(spec, state): (&StateSpec, &OperatorState)| {
             let mut pieces = Vec::new();
             for table in state.partitions() {
                 let table = lock(table);
@@ -137,29 +133,29 @@ impl Operators {
                 if !slots.is_empty() {
                     let columns = table.key_columns(&slots)?.into_iter().chain(table.values(&slots)?).collect();
                     let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
-                    let rows = RecordBatch::try_new_with_options(shape.rows.clone(), columns, &options);
+                    let rows = RecordBatch::try_new_with_options(spec.rows.clone(), columns, &options);
                     pieces.push(rows.map_err(|e| Error::internal(e.to_string()))?);
                 }
             }
-            let rows = match key_order(&shape.codec, shape.keys.fields().len(), &pieces)? {
+            let rows = match key_order(&spec.codec, spec.keys.fields().len(), &pieces)? {
                 Some((all, order)) => crate::state::select_rows(&all, order)?,
-                None => RecordBatch::new_empty(shape.rows.clone()),
+                None => RecordBatch::new_empty(spec.rows.clone()),
             };
-            Ok((name.to_string(), rows))
+            Ok((spec.name().to_string(), rows))
         };
-        self.passage.spec.names().zip(&self.states).zip(shapes).map(of).collect()
+        self.specs.iter().zip(&self.states).map(of).collect()
     }
 }
 
 impl Passage {
-    /// Hands rows of the fragment to the partitions of their groups, another one first for each sender.
-    pub fn push(&self, from: usize, rows: RecordBatch, info: &BatchInfo) -> Result<()> {
-        let width = self.spec.aggregate.keys.len();
-        let keys = Arc::new(self.spec.codec.encode(&rows.columns()[..width], rows.num_rows())?);
-        let count = self.chains.len();
+    /// Hands rows of a fragment to the partitions of their keys, another one first for each sender.
+    pub fn push(&self, input: usize, from: usize, rows: RecordBatch, info: &BatchInfo) -> Result<()> {
+        let (codec, width) = self.spec.key(input);
+        let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
+        let count = self.parts.len();
         let mut delta = KeyedDelta { rows, keys, select: None };
         if count == 1 {
-            return lock(&self.chains[0]).push(&delta, info, &mut self.lock_states(0));
+            return self.push_part(0, input, &delta, info);
         }
         let mut parts = split(&delta.keys, count);
         for n in (0..count).map(|n| (n + from) % count) {
@@ -167,15 +163,25 @@ impl Passage {
                 continue;
             }
             delta.select = Some(std::mem::take(&mut parts[n]));
-            lock(&self.chains[n]).push(&delta, info, &mut self.lock_states(n))?;
+            self.push_part(n, input, &delta, info)?;
         }
         Ok(())
     }
 
+    fn push_part(&self, part: usize, input: usize, delta: &KeyedDelta, info: &BatchInfo) -> Result<()> {
+        let mut work = lock(&self.parts[part]);
+        let mut tables = self.lock_states(part);
+        work.push(input, delta, info, &mut refs(&mut tables))
+    }
+
     /// Ends the batch in every partition; side by side where there was much to do.
     pub fn finish(&self, info: &BatchInfo, parallel: bool) -> Result<Ended> {
-        let one = |n: usize| lock(&self.chains[n]).finish(info, &mut self.lock_states(n));
-        let partitions = 0..self.chains.len();
+        let one = |n: usize| {
+            let mut work = lock(&self.parts[n]);
+            let mut tables = self.lock_states(n);
+            work.finish(info, &mut refs(&mut tables))
+        };
+        let partitions = 0..self.parts.len();
         let outputs: Vec<Vec<Output>> = if !parallel || partitions.len() == 1 {
             partitions.map(one).collect::<Result<_>>()?
         } else {
@@ -208,32 +214,11 @@ impl Passage {
     }
 }
 
-/// What the operators' states are made of.
-pub(super) fn shapes(spec: &Arc<ChainSpec>, partitions: usize) -> Vec<Shape> {
-    let aggregate = &spec.aggregate;
-    let values: Fields = aggregate.states.iter().flatten().cloned().collect();
-    let version = |f: &Arc<AggregateFunctionExpr>| {
-        let engine = datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default();
-        format!("{} of DataFusion {engine}", f.fun().name())
-    };
-    let functions: BTreeMap<String, String> =
-        aggregate.names.iter().cloned().zip(aggregate.functions.iter().map(version)).collect();
-    let first = Shape {
-        rows: aggregate.state_schema.clone(),
-        keys: aggregate.key_schema.clone(),
-        codec: spec.codec.clone(),
-        stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions),
-        partitions,
-        spread: None,
-    };
-    let others = spec.distinct.iter().map(|(distinct, codec)| Shape {
-        rows: distinct.keys.clone(),
-        keys: distinct.keys.clone(),
-        codec: codec.clone(),
-        stored: StateSchema::new(&distinct.name, distinct.keys.fields(), Schema::empty().fields(), BTreeMap::new()),
-        partitions,
-        // A group's values lie where the group lies.
-        spread: Some(Spread { codec: spec.codec.clone(), columns: aggregate.keys.len() }),
-    });
-    std::iter::once(first).chain(others).collect()
+fn refs<'a>(tables: &'a mut [MutexGuard<'_, StateTable>]) -> Vec<&'a mut StateTable> {
+    tables.iter_mut().map(|table| &mut **table).collect()
+}
+
+/// Rows that are remembered; `None` where no operator remembers.
+pub(super) fn rows(operators: &[Operators]) -> Option<u64> {
+    (!operators.is_empty()).then(|| operators.iter().map(Operators::rows).sum())
 }

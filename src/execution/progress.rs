@@ -2,7 +2,6 @@
 //! M9). What isn't known is absent, never 0.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat};
@@ -12,7 +11,8 @@ use super::next_batch::NextBatch;
 use super::operators::Changed;
 use super::run::Run;
 use crate::clock::Stopwatch;
-use crate::incremental::{IncrementalPlan, TimeStats};
+use crate::incremental::{Dropped, IncrementalPlan, TimeStats};
+use crate::operator::StateSpec;
 
 /// What is measured while a batch runs.
 pub(super) struct Measured {
@@ -23,15 +23,14 @@ pub(super) struct Measured {
     bad_rows: u64,
     times: TimeStats,
     pub output_rows: Option<u64>,
-    /// One an operator, the aggregate first.
+    /// One a state, in the order in which operators run.
     pub state: Vec<OperatorMeasured>,
     pub checkpoint_bytes: u64,
-    late_rows: u64,
-    late_contributions: u64,
-    null_time_rows: u64,
+    /// By the operator's number.
+    dropped: Vec<Dropped>,
 }
 
-/// What is measured of an operator.
+/// What is measured of one state of an operator.
 pub(super) struct OperatorMeasured {
     updated: u64,
     removed: u64,
@@ -59,9 +58,7 @@ impl Measured {
             output_rows: None,
             state: Vec::new(),
             checkpoint_bytes: 0,
-            late_rows: 0,
-            late_contributions: 0,
-            null_time_rows: 0,
+            dropped: Vec::new(),
         }
     }
 
@@ -83,9 +80,7 @@ impl Measured {
         for n in 0..plan.watermarks.len() {
             self.times.add(&plan.cell.stats(n));
         }
-        self.late_rows = plan.cell.late_rows.load(Ordering::Relaxed);
-        self.late_contributions = plan.cell.late_contributions.load(Ordering::Relaxed);
-        self.null_time_rows = plan.cell.null_time_rows.load(Ordering::Relaxed);
+        self.dropped = plan.cell.all_dropped();
     }
 
     /// The document of the batch.
@@ -120,10 +115,12 @@ impl Measured {
             sink.insert("numOutputRows".into(), json!(rows));
         }
         put("sink", Value::Object(sink));
-        if run.plan.aggregate.is_some() {
-            put("lateRows", json!(self.late_rows));
-            put("lateContributions", json!(self.late_contributions));
-            put("nullTimeRows", json!(self.null_time_rows));
+        if !run.plan.operators.is_empty() {
+            let mut dropped = Dropped::default();
+            self.dropped.iter().for_each(|of_one| dropped += *of_one);
+            put("lateRows", json!(dropped.late_rows));
+            put("lateContributions", json!(dropped.late_contributions));
+            put("nullTimeRows", json!(dropped.null_time_rows));
         }
         put("badRows", json!(self.bad_rows));
         if let Some(rows) = self.output_rows {
@@ -156,33 +153,53 @@ impl Measured {
         if map.is_empty() { None } else { Some(json!(map)) }
     }
 
+    /// The operator nearest the sink first (rule M4).
     fn state_operators(&self, run: &Run) -> Vec<Value> {
-        let (Some(part), Some(operators)) = (&run.plan.aggregate, &run.operators) else { return Vec::new() };
-        let names = part.chain.names().zip(crate::incremental::bounds(&part.chain));
-        let one = |(n, (measured, (name, bound))): (usize, (&OperatorMeasured, (&str, String)))| {
-            let mut doc = Map::new();
-            doc.insert("operatorName".into(), json!(if n == 0 { "stateStoreSave" } else { "dedupe" }));
-            if let Some((rows, _)) = measured.size {
-                doc.insert("numRowsTotal".into(), json!(rows));
-            }
-            doc.insert("numRowsUpdated".into(), json!(measured.updated));
-            doc.insert("numRowsRemoved".into(), json!(measured.removed));
-            if let Some(commit) = self.durations.get("stateCommit").filter(|_| n == 0) {
-                doc.insert("commitTimeMs".into(), json!(commit.as_millis() as u64));
-            }
-            if let Some((_, bytes)) = measured.size {
-                doc.insert("memoryUsedBytes".into(), json!(bytes));
-            }
-            if n == 0 {
-                doc.insert("numRowsDroppedByWatermark".into(), json!(self.late_rows));
-            }
-            doc.insert("numStateStoreInstances".into(), json!(operators.partitions()));
-            doc.insert("customMetrics".into(), json!({}));
-            doc.insert("name".into(), json!(name));
-            doc.insert("bound".into(), json!(bound));
-            Value::Object(doc)
-        };
-        self.state.iter().zip(names).enumerate().map(one).collect()
+        let mut measured = self.state.iter();
+        let mut nodes = Vec::new();
+        for (number, operators) in run.operators.iter().enumerate() {
+            let dropped = self.dropped.get(number).copied().unwrap_or_default();
+            let states = operators.specs().iter().zip(measured.by_ref()).enumerate();
+            let last = number + 1 == run.operators.len();
+            let one = |(n, (spec, measured))| {
+                let own = (n == 0).then_some(dropped);
+                self.state_operator(spec, measured, own, last && n == 0, operators.partitions())
+            };
+            nodes.push(states.map(one).collect::<Vec<_>>());
+        }
+        nodes.into_iter().rev().flatten().collect()
+    }
+
+    fn state_operator(
+        &self,
+        spec: &StateSpec,
+        measured: &OperatorMeasured,
+        dropped: Option<Dropped>,
+        nearest: bool,
+        partitions: usize,
+    ) -> Value {
+        let mut doc = Map::new();
+        doc.insert("operatorName".into(), json!(spec.kind));
+        if let Some((rows, _)) = measured.size {
+            doc.insert("numRowsTotal".into(), json!(rows));
+        }
+        doc.insert("numRowsUpdated".into(), json!(measured.updated));
+        doc.insert("numRowsRemoved".into(), json!(measured.removed));
+        // All states are kept together: the time is not known of each.
+        if let Some(commit) = self.durations.get("stateCommit").filter(|_| nearest) {
+            doc.insert("commitTimeMs".into(), json!(commit.as_millis() as u64));
+        }
+        if let Some((_, bytes)) = measured.size {
+            doc.insert("memoryUsedBytes".into(), json!(bytes));
+        }
+        if let Some(dropped) = dropped {
+            doc.insert("numRowsDroppedByWatermark".into(), json!(dropped.late_rows));
+        }
+        doc.insert("numStateStoreInstances".into(), json!(partitions));
+        doc.insert("customMetrics".into(), json!({}));
+        doc.insert("name".into(), json!(spec.name()));
+        doc.insert("bound".into(), json!(spec.bound));
+        Value::Object(doc)
     }
 
     fn sources(

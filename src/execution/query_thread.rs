@@ -93,7 +93,8 @@ impl QueryThread {
                     }
                 }
                 Order::ShowState => {
-                    let contents = self.run.operators.as_ref().map_or_else(|| Ok(Vec::new()), Operators::contents);
+                    let contents = self.run.operators.iter().map(Operators::contents).collect::<Result<Vec<_>>>();
+                    let contents = contents.map(|all| all.into_iter().flatten().collect());
                     self.shared.update(|inner| inner.state_contents = Some(contents));
                 }
                 Order::Look => self.look()?,
@@ -257,7 +258,7 @@ impl QueryThread {
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         let keep = self.run.settings.recent_progress;
-        let state_rows = self.run.operators.as_ref().map(Operators::state_rows).unwrap_or_default();
+        let state_rows = self.run.operators.iter().flat_map(Operators::state_rows).collect();
         let watermark = self.run.watermarks.query();
         let samples = BatchSamples::of(&self.run, next.batch);
         self.shared.watchers.publish(next.batch);
@@ -362,7 +363,7 @@ impl QueryThread {
             last_batch: run.next_id.checked_sub(1),
             offsets: offsets.collect(),
             watermark: run.watermarks.query(),
-            state_rows: run.operators.as_ref().map(Operators::rows),
+            state_rows: super::operators::rows(&run.operators),
         }
     }
 }

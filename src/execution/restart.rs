@@ -153,7 +153,7 @@ fn check_mode(entry: &OffsetEntry, plan: &IncrementalPlan, states: &[StateSchema
     let (Some(was), is) = (entry.conf.get(MODE), mode_word(plan.mode)) else { return Ok(()) };
     let complete = mode_word(OutputMode::Complete);
     let matters = was == complete || is == complete || states.iter().any(|state| state.operator == "result");
-    if was == is || plan.aggregate.is_none() || !matters {
+    if was == is || plan.operators.is_empty() || !matters {
         return Ok(());
     }
     let mode = |word: &str| format!("OUTPUT MODE {}", word.to_uppercase());

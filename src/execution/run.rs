@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow::array::RecordBatch;
 
 use super::next_batch::NextBatch;
-use super::operators::{Changed, Ended, Operators};
+use super::operators::{Changed, Operators, Passage};
 use super::progress::{Measured, OperatorMeasured};
 use super::result_state::ResultState;
 use super::statics::StaticVersions;
@@ -17,7 +17,7 @@ use crate::clock::Stopwatch;
 use crate::delta::Delta;
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::incremental::{AggregatePart, IncrementalPlan, changes_of};
+use crate::incremental::{Fragment, IncrementalPlan, OperatorNode, changes_of};
 use crate::operator::{BatchInfo, Output};
 use crate::planner::leaf::{LeafInput, SharedSource};
 use crate::sink::Sink;
@@ -36,7 +36,8 @@ pub(super) struct Run {
     /// Where each source's last batch ended.
     pub ends: Vec<Option<Offset>>,
     pub statics: StaticVersions,
-    pub operators: Option<Operators>,
+    /// One for each of the plan's, in the order in which they run.
+    pub operators: Vec<Operators>,
     pub result: Option<ResultState>,
     pub sink: Arc<Mutex<Box<dyn Sink>>>,
     pub watermarks: Watermarks,
@@ -99,44 +100,53 @@ impl Run {
         write: bool,
         measured: &mut Measured,
     ) -> Result<Vec<Changed>> {
-        let (sink, abandon) = (self.sink.clone(), self.abandon.clone());
-        let Some(part) = &self.plan.aggregate else {
-            self.plan.first.run(&self.engine.runtime, parallel, move |partition, rows| {
-                check(&abandon)?;
-                if write && rows.num_rows() > 0 { lock(&sink).push(partition, Delta::insert(rows)) } else { Ok(()) }
-            })?;
-            return Ok(Vec::new());
-        };
-        let operators = self.operators.as_ref().ok_or_else(|| Error::internal("an aggregate without operators"))?;
-        let (passage, info) = (operators.passage(), *info);
-        {
-            let passage = passage.clone();
-            self.plan.first.run(&self.engine.runtime, parallel, move |from, rows| {
-                check(&abandon)?;
-                if rows.num_rows() == 0 { Ok(()) } else { passage.push(from, rows, &info) }
-            })?;
+        let mut changed = Vec::new();
+        for (node, operators) in self.plan.operators.iter().zip(&self.operators) {
+            let (passage, info) = (operators.passage(), info.behind(node.lag));
+            for (input, fragment) in node.inputs.iter().enumerate() {
+                self.feed(fragment, input, &passage, info, parallel)?;
+            }
+            let ended = passage.finish(&info, parallel)?;
+            node.leaf.fill(LeafInput::Batches(Arc::new(result_rows(node, ended.results)?)));
+            measured.state.extend(ended.changed.iter().map(OperatorMeasured::of));
+            changed.extend(ended.changed);
         }
-        let Ended { results, changed } = passage.finish(&info, parallel)?;
-        measured.state = changed.iter().map(OperatorMeasured::of).collect();
-        if write {
-            let input = post_input(part, results)?;
-            self.hand_over(part, input)?;
+        // Without operators the sources' rows are read here, whether or not the sink wants them.
+        if write || self.plan.operators.is_empty() {
+            self.hand_over(parallel, write)?;
         }
         Ok(changed)
     }
 
-    /// The fragment behind the operator, and the sink.
-    fn hand_over(&self, part: &AggregatePart, input: Vec<RecordBatch>) -> Result<()> {
-        part.leaf.fill(LeafInput::Batches(Arc::new(input)));
-        let sink = self.sink.clone();
-        let Some(hidden) = &part.hidden else {
-            return part.post.run(&self.engine.runtime, false, move |_, rows| {
-                if rows.num_rows() > 0 { lock(&sink).push(0, Delta::insert(rows)) } else { Ok(()) }
+    /// Runs a fragment into an operator.
+    fn feed(
+        &self,
+        fragment: &Fragment,
+        input: usize,
+        passage: &Passage,
+        info: BatchInfo,
+        parallel: bool,
+    ) -> Result<()> {
+        let (passage, abandon) = (passage.clone(), self.abandon.clone());
+        fragment.run(&self.engine.runtime, parallel, move |from, rows| {
+            check(&abandon)?;
+            if rows.num_rows() == 0 { Ok(()) } else { passage.push(input, from, rows, &info) }
+        })
+    }
+
+    /// The last fragment, and the sink.
+    fn hand_over(&self, parallel: bool, write: bool) -> Result<()> {
+        let (sink, abandon) = (self.sink.clone(), self.abandon.clone());
+        let Some(hidden) = &self.plan.hidden else {
+            return self.plan.last.run(&self.engine.runtime, parallel, move |partition, rows| {
+                check(&abandon)?;
+                if write && rows.num_rows() > 0 { lock(&sink).push(partition, Delta::insert(rows)) } else { Ok(()) }
             });
         };
         let collected = Arc::new(Mutex::new(Vec::new()));
         let into = collected.clone();
-        part.post.run(&self.engine.runtime, false, move |_, rows| {
+        self.plan.last.run(&self.engine.runtime, parallel, move |_, rows| {
+            check(&abandon)?;
             lock(&into).push(rows);
             Ok(())
         })?;
@@ -150,11 +160,15 @@ impl Run {
     /// Keeps the operators' states, and the result table's, as version `n`.
     pub fn commit_state(&mut self, n: u64, changed: &[Changed], measured: &mut Measured) -> Result<()> {
         let keep_from = n.saturating_sub(self.settings.min_batches_to_retain);
-        if let Some(operators) = &mut self.operators {
-            measured.checkpoint_bytes += operators.commit(n, changed, keep_from)?;
-            for (measured, size) in measured.state.iter_mut().zip(operators.sizes()) {
-                measured.size = Some(size);
-            }
+        let mut changed = changed;
+        for operators in &mut self.operators {
+            let (own, others) = changed.split_at(operators.specs().len().min(changed.len()));
+            measured.checkpoint_bytes += operators.commit(n, own, keep_from)?;
+            changed = others;
+        }
+        let sizes = self.operators.iter().flat_map(Operators::sizes);
+        for (measured, size) in measured.state.iter_mut().zip(sizes) {
+            measured.size = Some(size);
         }
         if let Some(result) = &mut self.result {
             measured.checkpoint_bytes += result.commit(n, keep_from)?;
@@ -165,9 +179,9 @@ impl Run {
 
     /// Passes on what its state has to say that failed nothing.
     pub fn tell_of_state(&mut self) {
-        let of_memory = self.operators.as_mut().map(Operators::take_notices);
+        let of_memory = self.operators.iter_mut().map(Operators::take_notices);
         let of_result = self.result.as_mut().map(ResultState::take_notices);
-        for notice in of_memory.into_iter().chain(of_result).flatten() {
+        for notice in of_memory.chain(of_result).flatten() {
             (self.engine.notices)(&format!("query {}: {notice}", self.name));
         }
     }
@@ -201,17 +215,17 @@ fn check(abandon: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The operator's result as the fragment behind it takes it: in key order where that is asked for, old rows and new rows
-/// with their hidden columns where the query retracts.
-fn post_input(part: &AggregatePart, outputs: Vec<Output>) -> Result<Vec<RecordBatch>> {
-    if part.hidden.is_none() {
+/// An operator's result as the fragments above it take it: in key order where that is asked for, old rows and new rows with
+/// their hidden columns where it takes rows back.
+fn result_rows(node: &OperatorNode, outputs: Vec<Output>) -> Result<Vec<RecordBatch>> {
+    if !node.signed {
         let rows: Vec<RecordBatch> = outputs.into_iter().flat_map(|o| o.rows).collect();
-        return if part.ordered { in_key_order(part, rows) } else { Ok(rows) };
+        return if node.ordered { in_key_order(node, rows) } else { Ok(rows) };
     }
     let (mut batches, mut base) = (Vec::new(), 0u32);
-    let schema = part.leaf.schema();
+    let schema = node.leaf.schema();
     for output in outputs {
-        let keys = output.new_keys.len() as u32;
+        let keys = output.new_keys.iter().chain(&output.old_keys).max().map_or(0, |last| last + 1);
         for (rows, numbers, weight) in [(&output.old_rows, &output.old_keys, -1i8), (&output.rows, &output.new_keys, 1)]
         {
             let mut at = 0;
@@ -223,21 +237,23 @@ fn post_input(part: &AggregatePart, outputs: Vec<Output>) -> Result<Vec<RecordBa
         }
         base += keys;
     }
-    renumber(part, batches)
+    renumber(node, batches)
 }
 
 /// Sorts rows by the operator's keys.
-fn in_key_order(part: &AggregatePart, rows: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-    let Some((all, order)) = key_order(&part.chain.codec, part.chain.aggregate.keys.len(), &rows)? else {
+fn in_key_order(node: &OperatorNode, rows: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    let (codec, width) = node.spec.order();
+    let Some((all, order)) = key_order(codec, width, &rows)? else {
         return Ok(rows);
     };
     Ok(vec![crate::state::select_rows(&all, order)?])
 }
 
 /// Numbers keys in their order, so that what is sent is in key order too and the same in every run.
-fn renumber(part: &AggregatePart, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+fn renumber(node: &OperatorNode, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     use arrow::array::{ArrayRef, AsArray, UInt32Array};
-    let Some((all, order)) = key_order(&part.chain.codec, part.chain.aggregate.keys.len(), &batches)? else {
+    let (codec, width) = node.spec.order();
+    let Some((all, order)) = key_order(codec, width, &batches)? else {
         return Ok(batches);
     };
     let column = all.num_columns() - 2;

@@ -53,9 +53,12 @@ impl BatchSamples {
         let records = run.plan.inputs.iter().filter_map(|input| input.leaf.bad_records()).flat_map(|bad| bad.sample());
         let bad = records.map(|record| BadSample { batch, record }).collect();
         let rows = run.plan.cell.late_sample();
-        let operator = run.plan.aggregate.as_ref().map(|part| part.chain.aggregate.name.clone()).unwrap_or_default();
-        let late = |row| LateSample { batch, operator: operator.clone(), row };
-        BatchSamples { bad, late: rows.iter().flat_map(objects).map(late).collect() }
+        let name = |n: usize| run.operators.get(n).and_then(|o| Some(o.specs().first()?.name().to_string()));
+        let late = rows.iter().flat_map(|(operator, rows)| {
+            let operator = name(*operator).unwrap_or_default();
+            objects(rows).into_iter().map(move |row| LateSample { batch, operator: operator.clone(), row })
+        });
+        BatchSamples { bad, late: late.collect() }
     }
 }
 

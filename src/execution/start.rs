@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use super::operators::{Operators, shapes};
+use super::operators::Operators;
 use super::query_thread::QueryThread;
 use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
@@ -16,7 +16,7 @@ use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
 use crate::checkpoint::{Checkpoint, Failpoints};
 use crate::error::{Error, Result};
-use crate::incremental::IncrementalPlan;
+use crate::incremental::{IncrementalPlan, OperatorNode};
 use crate::planner::leaf::SharedSource;
 use crate::sink::SinkContext;
 use crate::source::Offset;
@@ -40,8 +40,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     };
     let restart = Restart::read(&checkpoint)?;
     let result = spec.result_table.as_ref().map(|_| result_shape(&plan)).transpose()?;
-    let shapes = plan.aggregate.iter().flat_map(|part| shapes(&part.chain, partitions));
-    let states = shapes.map(|shape| shape.stored);
+    let states = plan.states().into_iter().map(|state| state.stored);
     let states: Vec<StateSchema> = states.chain(result.iter().map(|shape| shape.stored.clone())).collect();
     restart.check(&checkpoint, &plan, &states)?;
     let mut sources = vec![None; plan.inputs.len()];
@@ -55,8 +54,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         schema: plan.output.clone(),
         retracts: plan.retracts,
         keys: crate::incremental::upsert_key(&spec.plan),
-        only_adds: plan.aggregate.is_none(),
-        partitions: plan.first.partitions(true).max(1),
+        only_adds: plan.operators.is_empty(),
+        partitions: plan.last.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
     };
@@ -73,7 +72,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         ends: vec![None; plan.inputs.len()],
         sources: Vec::new(),
         statics: StaticVersions::default(),
-        operators: None,
+        operators: Vec::new(),
         result: None,
         sink: Arc::new(Mutex::new(Box::new(sink))),
         watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
@@ -128,7 +127,7 @@ fn open_sources(
 /// What a result table's state is made of. In UPDATE rows are taken back as the query's text makes them, so another text
 /// would not find them.
 fn result_shape(plan: &IncrementalPlan) -> Result<Shape> {
-    let text = plan.aggregate.as_ref().filter(|_| plan.retracts).map(|part| part.text.clone());
+    let text = plan.retracts.then(|| plan.text.clone());
     ResultState::shape(&plan.output, text)
 }
 
@@ -173,10 +172,11 @@ impl Run {
         if let Some(result) = self.result.take() {
             self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version)?);
         }
-        let Some(part) = &self.plan.aggregate else { return Ok(()) };
-        self.operators = None;
-        let partitions = self.settings.partitions.max(1);
-        self.operators = Some(Operators::open(&self.checkpoint.store(), &part.chain, partitions, version)?);
+        // The old ones' threads end before the files are read.
+        self.operators.clear();
+        let (store, partitions) = (self.checkpoint.store(), self.settings.partitions.max(1));
+        let open = |node: &OperatorNode| Operators::open(&store, &node.spec, partitions, version);
+        self.operators = self.plan.operators.iter().map(open).collect::<Result<_>>()?;
         Ok(())
     }
 }

@@ -80,10 +80,29 @@ pub struct Request<'a> {
     pub emit: Emit,
     pub partitions: usize,
     pub cell: &'a Arc<BatchCell>,
+    /// The number of the operator among the query's.
+    pub operator: usize,
+    /// What its watermark is behind the query's, in milliseconds.
+    pub lag: i64,
+    /// How many aggregates and distincts have names before it.
+    pub named: &'a mut Counts,
+}
+
+/// How many operators of a kind have their names.
+#[derive(Debug, Default)]
+pub struct Counts(std::collections::BTreeMap<&'static str, usize>);
+
+impl Counts {
+    /// The next name of a kind: `aggregate`, `aggregate#2`.
+    pub fn name(&mut self, kind: &'static str) -> String {
+        let n = self.0.entry(kind).and_modify(|n| *n += 1).or_insert(1);
+        if *n == 1 { kind.to_string() } else { format!("{kind}#{n}") }
+    }
 }
 
 /// Cuts an aggregation whose input has its leaves already; `time` was found while watermarks could still be seen.
-pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request<'_>) -> Result<Cut> {
+pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Request<'_>) -> Result<Cut> {
+    let (operator, lag) = (request.operator, request.lag);
     let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let mut groups = aggregate.group_expr.clone();
@@ -95,7 +114,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         let shape =
             window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
         groups[key] = call.clone().alias(&names.keys[key]);
-        let rule = LateRule { size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
+        let rule = LateRule { operator, lag, size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
         let rows =
             window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
         input = Tap::plan(input, rows, TapKind::Late(rule), request.cell);
@@ -105,7 +124,8 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         } else if shape.overlaps() {
             input = expand::spread(input, &call)?;
             let column = Expr::Column(Column::from_name(expand::WINDOW));
-            let rule = LateRule { size: shape.size, windows: None, drop_null: true, count: false, never_late };
+            let rule =
+                LateRule { operator, lag, size: shape.size, windows: None, drop_null: true, count: false, never_late };
             input = Tap::plan(input, column.clone(), TapKind::Late(rule), request.cell);
             let replaced = |e: Expr| expand::replace(e, &call, &column);
             groups = groups.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
@@ -117,7 +137,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
             EventTime::WindowStart(shape) => (shape.size, true),
             EventTime::WindowEnd(_) => (0, true),
         };
-        let rule = LateRule { size, windows: None, drop_null: window, count: true, never_late };
+        let rule = LateRule { operator, lag, size, windows: None, drop_null: window, count: true, never_late };
         input = Tap::plan(input, strip_alias(&groups[time.key]), TapKind::Late(rule), request.cell);
     }
     for key in &mut groups {
@@ -131,7 +151,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &Request
         let partial = partial_of(&plan)?;
         Ok(match panes {
             None => partial,
-            Some((key, shape)) => Arc::new(PanesExec::new(partial, key, shape, cell.clone(), never_late)),
+            Some((key, shape)) => Arc::new(PanesExec::new(partial, key, shape, cell.clone(), lag, never_late)),
         })
     };
     let first = Fragment::plan(request.state, &plan, request.partitions, ordered, &finish).await?;
@@ -261,7 +281,7 @@ fn chain(
     time: Option<TimeKey>,
     order_matters: bool,
     names: &Named,
-    request: &Request<'_>,
+    request: &mut Request<'_>,
 ) -> Result<ChainSpec> {
     let schema = partial.schema();
     let width = partial.group_expr().num_group_exprs();
@@ -293,7 +313,7 @@ fn chain(
     output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
     let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
     let aggregate = AggregateSpec {
-        name: "aggregate".into(),
+        name: request.named.name("aggregate"),
         key_schema: Arc::new(Schema::new(keys.clone())),
         keys: keys.clone(),
         functions,
@@ -307,11 +327,11 @@ fn chain(
         emit: request.emit,
         forget,
     };
-    let distinct = arguments.into_iter().enumerate().map(|(n, argument)| {
+    let distinct = arguments.into_iter().map(|argument| {
         let value = numbered(width, &argument.name, &argument.data_type);
         let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
         let codec = Arc::new(KeyCodec::new(&keys)?);
-        let name = if n == 0 { "distinct".into() } else { format!("distinct#{}", n + 1) };
+        let name = request.named.name("distinct");
         let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
         Ok((Arc::new(spec), codec))
     });

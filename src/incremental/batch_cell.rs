@@ -3,7 +3,7 @@
 //! A fragment is planned once and run for every batch, so what changes from batch to batch (clock, watermarks) is read
 //! from here, and what is seen on the way (event times, late rows) is written here.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{BooleanArray, RecordBatch};
@@ -19,11 +19,26 @@ pub struct BatchCell {
     /// The clock alone, for `now()`.
     timestamp: AtomicI64,
     inputs: Vec<Mutex<TimeStats>>,
-    pub late_rows: AtomicU64,
-    pub late_contributions: AtomicU64,
-    pub null_time_rows: AtomicU64,
-    /// Late rows, the first that were met.
-    late: Mutex<Vec<RecordBatch>>,
+    /// What each operator's input let go of, by the operator's number.
+    dropped: Mutex<Vec<Dropped>>,
+    /// Late rows, the first that were met, and whose they were.
+    late: Mutex<Vec<(usize, RecordBatch)>>,
+}
+
+/// What was let go of in front of an operator, in one batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dropped {
+    pub late_rows: u64,
+    pub late_contributions: u64,
+    pub null_time_rows: u64,
+}
+
+impl std::ops::AddAssign for Dropped {
+    fn add_assign(&mut self, other: Dropped) {
+        self.late_rows += other.late_rows;
+        self.late_contributions += other.late_contributions;
+        self.null_time_rows += other.null_time_rows;
+    }
 }
 
 /// The event times of one watermarked input in one batch, in milliseconds.
@@ -61,9 +76,7 @@ impl BatchCell {
     pub fn begin(&self, info: BatchInfo) {
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = info;
         self.timestamp.store(info.timestamp, Ordering::Relaxed);
-        for counter in [&self.late_rows, &self.late_contributions, &self.null_time_rows] {
-            counter.store(0, Ordering::Relaxed);
-        }
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.late.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for input in &self.inputs {
             *input.lock().unwrap_or_else(PoisonError::into_inner) = TimeStats::default();
@@ -77,19 +90,36 @@ impl BatchCell {
     ///
     /// # Errors
     /// What arrow answers.
-    pub fn keep_late(&self, rows: &RecordBatch, late: &BooleanArray) -> Result<(), ArrowError> {
+    pub fn keep_late(&self, operator: usize, rows: &RecordBatch, late: &BooleanArray) -> Result<(), ArrowError> {
         let mut kept = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = Self::LATE_SAMPLE.saturating_sub(kept.iter().map(RecordBatch::num_rows).sum());
+        let room = Self::LATE_SAMPLE.saturating_sub(kept.iter().map(|(_, rows)| rows.num_rows()).sum());
         if room > 0 {
             let late = filter_record_batch(rows, late)?;
-            kept.push(late.slice(0, room.min(late.num_rows())));
+            kept.push((operator, late.slice(0, room.min(late.num_rows()))));
         }
         Ok(())
     }
 
-    /// The late rows that were kept of this batch.
-    pub fn late_sample(&self) -> Vec<RecordBatch> {
+    /// The late rows that were kept of this batch, with the operator's number whose they were.
+    pub fn late_sample(&self) -> Vec<(usize, RecordBatch)> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts what was let go of in front of an operator.
+    pub fn dropped(&self, operator: usize, dropped: Dropped) {
+        if dropped == Dropped::default() {
+            return;
+        }
+        let mut all = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() <= operator {
+            all.resize(operator + 1, Dropped::default());
+        }
+        all[operator] += dropped;
+    }
+
+    /// What was let go of in this batch, by the operator's number; those who let nothing go may be missing.
+    pub fn all_dropped(&self) -> Vec<Dropped> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The batch that runs.

@@ -1,33 +1,36 @@
-//! The cut: a logical plan over streams becomes fragments and an operator.
+//! The cut: a logical plan over streams becomes fragments and operators.
 //!
 //! 1. DataFusion's analyzer, nothing else: optimizer rules would take streams and operators out of the plan.
 //! 2. Refuse what can't run.
-//! 3. Find the aggregate over a stream; follow its keys down to the watermark.
-//! 4. Put leaves in place of streams, taps in place of watermarks, the batch's clock in place of `now()`.
-//! 5. Below the aggregate: the first fragment. Above it: the fragment behind the operator.
+//! 3. From the bottom up: leaves in place of streams, taps in place of watermarks, the batch's clock in place of `now()`.
+//! 4. At each node that remembers, what is below it becomes the fragment of an operator's input, and a leaf for the
+//!    operator's result stands in its place.
+//! 5. What is left is the fragment from the last operators to the sink.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, Union, cast};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
-use super::aggregate::{Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, time_key};
+use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, time_key};
 use super::batch_cell::BatchCell;
 use super::fragment::Fragment;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
-use super::{AggregatePart, IncrementalPlan, Input, StaticTable, TargetTraits, WatermarkInput, mode, names};
+use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names};
 use crate::error::{Error, Result};
-use crate::operator::Emit;
+use crate::operator::{Emit, OperatorSpec};
 use crate::parser::OutputMode;
-use crate::planner::leaf::{Leaf, LeafTable};
+use crate::planner::leaf::Leaf;
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, expand, reads_stream, stream_of};
 
@@ -48,52 +51,50 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let found = find_aggregate(&plan)?;
-    check(&plan, found.is_some(), mode)?;
-    let zone = state.config_options().execution.time_zone.as_deref();
-    let mut opened = open(plan, found.as_ref(), zone)?;
-    let statics = statics(&opened.plan)?;
-    let Some((aggregate, time)) = found else {
+    let top = top_aggregate(&plan)?;
+    check(&plan, top.is_some(), mode)?;
+    let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
+    let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
+    let statics = statics(&plan)?;
+    let text = top.map(|top| text_above(&plan, &top)).unwrap_or_default();
+    let mut cutter = Cutter {
+        state,
+        mode,
+        target,
+        partitions,
+        cell,
+        occurrences: HashMap::new(),
+        inputs: Vec::new(),
+        watermarks: Vec::new(),
+        operators: Vec::new(),
+        named: Counts::default(),
+    };
+    let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
+    let Cutter { inputs, watermarks, operators, cell, .. } = cutter;
+    let remembers = !operators.is_empty();
+    if !remembers {
         mode::check_target(mode, target, false)?;
-        let plan = expand::expand(opened.plan)?;
-        let first = Fragment::plan(state, &plan, partitions, target.ordered, &Ok).await?;
-        let OpenPlan { inputs, watermarks, cell, .. } = opened;
-        return Ok(IncrementalPlan {
-            mode,
-            inputs,
-            watermarks,
-            statics,
-            cell,
-            first,
-            aggregate: None,
-            output,
-            retracts: false,
-        });
-    };
-    mode::check_aggregate(mode, time.is_some(), groups_by_time(&aggregate))?;
-    let filters = filters_above(&opened.plan);
-    mode::check_target(mode, target, mode == OutputMode::Update && filters)?;
-    let retracts = mode == OutputMode::Update && (filters || target.signed);
-    let emit = match mode {
-        OutputMode::Append => Emit::Closed,
-        OutputMode::Update => Emit::Changed { old: retracts },
-        OutputMode::Complete => Emit::All,
-    };
-    let below = opened.aggregate.take().ok_or_else(|| Error::internal("the aggregate was lost"))?;
-    let Named { keys, functions, .. } = Named::of(&below);
-    let text = names::above(&opened.plan, &below, &[keys, functions].concat(), is_leaf);
-    let request = Request { state, mode, emit, partitions, cell: &opened.cell };
-    let Cut { first, chain } = cut(&below, time, &request).await?;
-    let leaf = Leaf::new("aggregate", leaf_schema(&chain.aggregate.output, retracts));
-    let mut above = replace_aggregate(opened.plan, &leaf, retracts)?;
-    if retracts {
-        above = retract::carry(above)?;
     }
-    let post = Fragment::plan(state, &above, 1, true, &Ok).await?;
-    let hidden = retracts.then(|| Hidden { visible: output.clone() });
-    let part = AggregatePart { chain, post, leaf, hidden, ordered: target.ordered, text };
-    let OpenPlan { inputs, watermarks, cell, .. } = opened;
-    Ok(IncrementalPlan { mode, inputs, watermarks, statics, cell, first, aggregate: Some(part), output, retracts })
+    let plan = if part.signed { retract::carry(part.plan)? } else { part.plan };
+    let plan = expand::expand(plan)?;
+    let (partitions, ordered) = if remembers { (1, true) } else { (partitions, target.ordered) };
+    let last = Fragment::plan(state, &plan, partitions, ordered, &Ok).await?;
+    let hidden = part.signed.then(|| Hidden { visible: output.clone() });
+    let (last_from, retracts) = (part.from, part.signed);
+    Ok(IncrementalPlan {
+        mode,
+        inputs,
+        watermarks,
+        statics,
+        cell,
+        operators,
+        last,
+        last_from,
+        hidden,
+        output,
+        retracts,
+        text,
+    })
 }
 
 fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
@@ -101,27 +102,26 @@ fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The one aggregate over a stream, and its watermarked key.
-fn find_aggregate(plan: &LogicalPlan) -> Result<Option<(Aggregate, Option<TimeKey>)>> {
-    let mut found: Vec<Aggregate> = Vec::new();
+/// The first aggregate over a stream, from the top down.
+fn top_aggregate(plan: &LogicalPlan) -> Result<Option<Aggregate>> {
+    let mut found = None;
     let walked = plan.apply(|node| {
         if let LogicalPlan::Aggregate(aggregate) = node
             && reads_stream(node)
         {
-            found.push(aggregate.clone());
+            found = Some(aggregate.clone());
+            return Ok(TreeNodeRecursion::Stop);
         }
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_err(Error::from)?;
-    if found.len() > 1 {
-        return Err(Error::not_yet("more than one aggregate over streams in a query"));
-    }
-    let Some(aggregate) = found.pop() else { return Ok(None) };
-    if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-        return Err(Error::not_yet("GROUPING SETS, ROLLUP and CUBE over a stream"));
-    }
-    let time = time_key(&aggregate);
-    Ok(Some((aggregate, time)))
+    Ok(found)
+}
+
+/// What the plan makes of its aggregate's result, as text: other rows if this is another.
+fn text_above(plan: &LogicalPlan, aggregate: &Aggregate) -> String {
+    let Named { keys, functions, .. } = Named::of(aggregate);
+    names::above(plan, aggregate, &[keys, functions].concat(), |node| stream_of(node).is_some())
 }
 
 fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Result<()> {
@@ -158,73 +158,14 @@ fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Resul
     }
 }
 
-/// Whether a node above the aggregate can make a row come and go.
-fn filters_above(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Aggregate(_) => false,
-        LogicalPlan::Filter(_) | LogicalPlan::Join(_) => {
-            plan.inputs().into_iter().any(|i| any(i, |n| matches!(n, LogicalPlan::Aggregate(_))))
-        }
-        other => other.inputs().into_iter().any(filters_above),
-    }
-}
-
-/// A plan whose streams are leaves.
-struct OpenPlan {
-    plan: LogicalPlan,
-    /// Its aggregate over a stream.
-    aggregate: Option<Aggregate>,
-    inputs: Vec<Input>,
-    watermarks: Vec<WatermarkInput>,
-    cell: Arc<BatchCell>,
-}
-
-fn open(plan: LogicalPlan, aggregate: Option<&(Aggregate, Option<TimeKey>)>, zone: Option<&str>) -> Result<OpenPlan> {
+fn watermarks(plan: &LogicalPlan) -> Result<usize> {
     let mut count = 0;
     let walked = plan.apply(|node| {
         count += usize::from(WatermarkNode::of(node).is_some());
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_err(Error::from)?;
-    let cell = Arc::new(BatchCell::new(count));
-    let mut names: HashMap<String, usize> = HashMap::new();
-    let (mut inputs, mut watermarks): (Vec<Input>, Vec<WatermarkInput>) = (Vec::new(), Vec::new());
-    let opened = plan.transform_up(|node| {
-        if let Some(stream) = stream_of(&node) {
-            let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
-            let n = names.entry(stream.name.clone()).and_modify(|n| *n += 1).or_insert(1);
-            let name = if *n == 1 { stream.name.clone() } else { format!("{}#{n}", stream.name) };
-            let leaf = Leaf::new(name.clone(), stream.source_schema.clone());
-            let source = provider_as_source(leaf.table());
-            inputs.push(Input { name, stream, leaf });
-            return Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })));
-        }
-        let Some(watermark) = WatermarkNode::of(&node) else { return Ok(Transformed::no(node)) };
-        let name = inputs.last().map(|i| i.name.clone()).unwrap_or_default();
-        let kind = TapKind::Watermark { input: watermarks.len(), max_future_skew: watermark.spec.max_future_skew };
-        watermarks.push(WatermarkInput { name, spec: watermark.spec.clone() });
-        Ok(Transformed::yes(Tap::plan(watermark.input.clone(), Expr::Column(watermark.column.clone()), kind, &cell)))
-    });
-    let plan = replace_now(opened?.data, zone, &cell)?;
-    let mut below = None;
-    if aggregate.is_some() {
-        let walked = plan.apply(|node| {
-            if let LogicalPlan::Aggregate(found) = node
-                && any(node, is_leaf)
-            {
-                below = Some(found.clone());
-                return Ok(TreeNodeRecursion::Stop);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        walked.map_err(Error::from)?;
-    }
-    Ok(OpenPlan { plan, aggregate: below, inputs, watermarks, cell })
-}
-
-fn is_leaf(node: &LogicalPlan) -> bool {
-    let LogicalPlan::TableScan(scan) = node else { return false };
-    source_as_provider(&scan.source).is_ok_and(|p| (p.as_ref() as &dyn std::any::Any).is::<LeafTable>())
+    Ok(count)
 }
 
 /// The static tables that a plan reads, each once, by name.
@@ -233,7 +174,7 @@ fn statics(plan: &LogicalPlan) -> Result<Vec<StaticTable>> {
     let walked = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             let name = scan.table_name.to_string();
-            if !is_leaf(node) && !tables.iter().any(|t| t.name == name) {
+            if stream_of(node).is_none() && !tables.iter().any(|t| t.name == name) {
                 tables.push(StaticTable { name, provider: source_as_provider(&scan.source)? });
             }
         }
@@ -244,34 +185,207 @@ fn statics(plan: &LogicalPlan) -> Result<Vec<StaticTable>> {
     Ok(tables)
 }
 
-/// Puts the operator's result in place of the aggregate, under the names that the aggregate's columns had.
-fn replace_aggregate(plan: LogicalPlan, leaf: &Arc<Leaf>, hidden: bool) -> Result<LogicalPlan> {
-    let replaced = plan.transform_down(|node| {
-        let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
-        if !any(&node, is_leaf) {
-            return Ok(Transformed::no(node));
-        }
-        let scan = result_of(aggregate, leaf, hidden)?;
-        Ok(Transformed::new(scan, true, TreeNodeRecursion::Jump))
-    });
-    Ok(replaced?.data)
+/// What is between a node and the sink.
+#[derive(Debug, Clone, Copy)]
+struct Above {
+    /// A node that can make a row come and go.
+    filters: bool,
+    /// No operator.
+    top: bool,
 }
 
-fn result_of(aggregate: &Aggregate, leaf: &Arc<Leaf>, hidden: bool) -> DfResult<LogicalPlan> {
+/// A plan whose streams and operators are leaves.
+struct Part {
+    plan: LogicalPlan,
+    /// Its rows carry the hidden columns, or can be made to: it can take rows back.
+    signed: bool,
+    /// What the watermark of its rows is behind the query's, in milliseconds.
+    lag: i64,
+    /// The operators whose results it reads, by their numbers.
+    from: Vec<usize>,
+}
+
+/// The work of one cut: what has been found so far.
+struct Cutter<'a> {
+    state: &'a SessionState,
+    mode: OutputMode,
+    target: &'a TargetTraits,
+    partitions: usize,
+    cell: Arc<BatchCell>,
+    /// How often each stream was met.
+    occurrences: HashMap<String, usize>,
+    inputs: Vec<Input>,
+    watermarks: Vec<WatermarkInput>,
+    /// In the order in which they run.
+    operators: Vec<OperatorNode>,
+    named: Counts,
+}
+
+impl Cutter<'_> {
+    fn cut(&mut self, node: LogicalPlan, above: Above) -> BoxFuture<'_, Result<Part>> {
+        async move {
+            if !reads_stream(&node) {
+                return Ok(Part { plan: node, signed: false, lag: 0, from: Vec::new() });
+            }
+            if stream_of(&node).is_some() {
+                return self.stream(node);
+            }
+            if let Some(watermark) = WatermarkNode::of(&node) {
+                return self.watermark(watermark, above).await;
+            }
+            match node {
+                LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, above).await,
+                LogicalPlan::Union(union) => self.union(union, above).await,
+                other => self.pass(other, above).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn stream(&mut self, node: LogicalPlan) -> Result<Part> {
+        let (Some(stream), LogicalPlan::TableScan(scan)) = (stream_of(&node), node) else {
+            return Err(Error::internal("a stream that is no scan"));
+        };
+        let n = self.occurrences.entry(stream.name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        let name = if *n == 1 { stream.name.clone() } else { format!("{}#{n}", stream.name) };
+        let leaf = Leaf::new(name.clone(), stream.source_schema.clone());
+        let source = provider_as_source(leaf.table());
+        self.inputs.push(Input { name, stream, leaf });
+        let plan = LogicalPlan::TableScan(TableScan { source, ..scan });
+        Ok(Part { plan, signed: false, lag: 0, from: Vec::new() })
+    }
+
+    async fn watermark(&mut self, watermark: &WatermarkNode, above: Above) -> Result<Part> {
+        let part = self.cut(watermark.input.clone(), above).await?;
+        if !part.from.is_empty() {
+            return Err(Error::not_yet("a watermark on the result of an aggregate")
+                .help("put WATERMARK on the stream: it passes the aggregate with window_time(window)"));
+        }
+        let name = self.inputs.last().map(|i| i.name.clone()).unwrap_or_default();
+        let max_future_skew = watermark.spec.max_future_skew;
+        let kind = TapKind::Watermark { input: self.watermarks.len(), max_future_skew };
+        self.watermarks.push(WatermarkInput { name, spec: watermark.spec.clone() });
+        let plan = Tap::plan(part.plan, Expr::Column(watermark.column.clone()), kind, &self.cell);
+        Ok(Part { plan, ..part })
+    }
+
+    /// A node that remembers nothing.
+    async fn pass(&mut self, node: LogicalPlan, above: Above) -> Result<Part> {
+        let filters = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+        let above = Above { filters: above.filters || filters, ..above };
+        let mut inputs = Vec::new();
+        let mut joined = Part { plan: LogicalPlan::default(), signed: false, lag: 0, from: Vec::new() };
+        for input in node.inputs().into_iter().cloned().collect::<Vec<_>>() {
+            let part = self.cut(input, above).await?;
+            inputs.push(part.plan);
+            joined.signed |= part.signed;
+            joined.lag = joined.lag.max(part.lag);
+            joined.from.extend(part.from);
+        }
+        let plan = node.with_new_exprs(node.expressions(), inputs)?;
+        Ok(Part { plan, ..joined })
+    }
+
+    async fn union(&mut self, union: Union, above: Above) -> Result<Part> {
+        let mut parts = Vec::new();
+        for input in &union.inputs {
+            parts.push(self.cut(input.as_ref().clone(), above).await?);
+        }
+        let signed = parts.iter().any(|part| part.signed);
+        let lag = parts.iter().map(|part| part.lag).max().unwrap_or_default();
+        let from = parts.iter().flat_map(|part| part.from.iter().copied()).collect();
+        let plan = if signed {
+            let carried = |part: Part| if part.signed { retract::carry(part.plan) } else { retract::sign(part.plan) };
+            let inputs = parts.into_iter().map(carried).map(|plan| plan.map(Arc::new)).collect::<Result<_>>()?;
+            LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
+        } else {
+            let inputs = parts.into_iter().map(|part| Arc::new(part.plan)).collect();
+            LogicalPlan::Union(Union { inputs, schema: union.schema })
+        };
+        Ok(Part { plan, signed, lag, from })
+    }
+
+    async fn aggregate(&mut self, aggregate: Aggregate, above: Above) -> Result<Part> {
+        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+            return Err(Error::not_yet("GROUPING SETS, ROLLUP and CUBE over a stream"));
+        }
+        let time = time_key(&aggregate);
+        mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate))?;
+        let input = self.cut(aggregate.input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        if input.signed {
+            return Err(Error::not_yet("an aggregate over rows that are taken back"));
+        }
+        let comes_and_goes = self.mode == OutputMode::Update && above.filters;
+        if above.top {
+            mode::check_target(self.mode, self.target, comes_and_goes)?;
+        }
+        let takes_back = self.mode != OutputMode::Append && !above.top
+            || self.mode == OutputMode::Update && (comes_and_goes || self.target.signed);
+        let emit = match self.mode {
+            OutputMode::Append => Emit::Closed,
+            OutputMode::Complete if above.top => Emit::All,
+            _ => Emit::Changed { old: takes_back },
+        };
+        let Aggregate { group_expr, aggr_expr, .. } = aggregate;
+        let below = Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?;
+        let operator = self.operators.len();
+        let mut request = Request {
+            state: self.state,
+            mode: self.mode,
+            emit,
+            partitions: self.partitions,
+            cell: &self.cell,
+            operator,
+            lag: input.lag,
+            named: &mut self.named,
+        };
+        let Cut { first, chain } = cut(&below, time, &mut request).await?;
+        let name = chain.aggregate.name.clone();
+        let columns = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect::<Vec<_>>();
+        let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
+        let plan = result_of(&columns, &leaf, takes_back)?;
+        Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
+    }
+
+    /// Adds an operator; answers the leaf of its result.
+    fn operator(
+        &mut self,
+        name: &str,
+        spec: Arc<dyn OperatorSpec>,
+        inputs: Vec<(Fragment, Vec<usize>)>,
+        lag: i64,
+        signed: bool,
+        above: Above,
+    ) -> Arc<Leaf> {
+        let leaf = Leaf::new(name, leaf_schema(spec.output(), signed));
+        let (inputs, from) = inputs.into_iter().unzip();
+        // What is above may depend on the order of its input.
+        let ordered = self.target.ordered || !above.top;
+        self.operators.push(OperatorNode { spec, inputs, from, leaf: leaf.clone(), lag, signed, ordered });
+        leaf
+    }
+}
+
+/// An operator's result under the names that the columns of the node it stands for had.
+fn result_of(
+    columns: &[(Option<TableReference>, arrow::datatypes::FieldRef)],
+    leaf: &Arc<Leaf>,
+    hidden: bool,
+) -> DfResult<LogicalPlan> {
     let table = TableReference::bare("aggregate");
     let scan = LogicalPlanBuilder::scan(table.clone(), provider_as_source(leaf.table()), None)?.build()?;
     let column = |name: &str| Expr::Column(Column::new(Some(table.clone()), name));
     let mut exprs: Vec<Expr> = Vec::new();
-    for (n, (qualifier, field)) in aggregate.schema.iter().enumerate() {
+    for (n, (qualifier, field)) in columns.iter().enumerate() {
         let name = format!("c{n}");
         let result = column(&name);
         // What is remembered has no dictionaries.
         let is = scan.schema().field_with_unqualified_name(&name)?.data_type();
         let result = if is == field.data_type() { result } else { cast(result, field.data_type().clone()) };
-        exprs.push(result.alias_qualified(qualifier.cloned(), field.name()));
+        exprs.push(result.alias_qualified(qualifier.clone(), field.name()));
     }
     if hidden {
-        exprs.extend(super::retract::fields().iter().map(|f| column(f.name())));
+        exprs.extend(retract::fields().iter().map(|f| column(f.name())));
     }
     LogicalPlanBuilder::from(scan).project(exprs)?.build()
 }

@@ -2,100 +2,64 @@
 
 use std::fmt::Write;
 
-use arrow::datatypes::FieldRef;
-
-use super::IncrementalPlan;
-use crate::operator::{AggregateSpec, ChainSpec, Emit, Feed};
+use super::{Fragment, IncrementalPlan, OperatorNode};
 use crate::planner::interval_text;
 
 /// The plan as text, the sink's side first.
 pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
-    let mut text = String::new();
-    let mut line = |indent: usize, s: String| {
-        let _ = writeln!(text, "{:indent$}{s}", "");
-    };
-    line(0, format!("Sink: {sink}, mode {:?}{}", plan.mode, if plan.retracts { ", takes rows back" } else { "" }));
-    let mut indent = 2;
-    if let Some(part) = &plan.aggregate {
-        line(indent, "Fragment".into());
-        part.post.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
-        indent += 2;
-        let aggregate = &part.chain.aggregate;
-        let mut bounds = bounds(&part.chain).into_iter();
-        line(indent, format!("Operator {}: {}", aggregate.name, describe(aggregate)));
-        line(indent, format!("  state: {}", bounds.next().unwrap_or_default()));
-        if let Some(costs) = grows_within_groups(aggregate) {
-            line(indent, format!("  {costs}"));
-        }
-        indent += 2;
-        for (n, ((distinct, _), bound)) in part.chain.distinct.iter().zip(bounds).enumerate() {
-            let wants = |at: &usize| aggregate.feeds[*at] == Feed::Values(n + 1);
-            let names: Vec<&str> =
-                (0..aggregate.names.len()).filter(wants).map(|at| aggregate.names[at].as_str()).collect();
-            line(
-                indent,
-                format!("Operator {}: hands each value of a group on once, for {}", distinct.name, names.join(", ")),
-            );
-            line(indent, format!("  state: {bound}"));
-        }
-    }
-    line(indent, "Fragment".into());
-    plan.first.explain(indent + 2).lines().for_each(|l| line(0, l.into()));
+    let mut tree = Tree { plan, text: String::new() };
+    tree.line(
+        0,
+        &format!("Sink: {sink}, mode {:?}{}", plan.mode, if plan.retracts { ", takes rows back" } else { "" }),
+    );
+    let deepest = tree.fragment(2, &plan.last, &plan.last_from);
     for input in &plan.inputs {
-        line(indent + 2, format!("Input {}", input.name));
+        tree.line(deepest + 2, &format!("Input {}", input.name));
     }
     for watermark in &plan.watermarks {
-        line(indent + 2, format!("Watermark of {}: delay {}", watermark.name, interval_text(watermark.spec.delay)));
+        let delay = interval_text(watermark.spec.delay);
+        tree.line(deepest + 2, &format!("Watermark of {}: delay {delay}", watermark.name));
     }
     for table in &plan.statics {
-        line(indent + 2, format!("Static table {}", table.name));
+        tree.line(deepest + 2, &format!("Static table {}", table.name));
     }
-    text
+    tree.text
 }
 
-fn name(field: &str) -> &str {
-    field.split_once(':').map_or(field, |(_, name)| name)
+struct Tree<'a> {
+    plan: &'a IncrementalPlan,
+    text: String,
 }
 
-fn describe(spec: &AggregateSpec) -> String {
-    let keys: Vec<&str> = spec.keys.iter().map(|f| name(f.name())).collect();
-    let emit = match spec.emit {
-        Emit::Closed => "each group once, when the watermark closes it",
-        Emit::Changed { old: true } => "changed groups, old row and new row",
-        Emit::Changed { old: false } => "changed groups",
-        Emit::All => "all groups in every batch",
-    };
-    format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "))
-}
+impl Tree<'_> {
+    fn line(&mut self, indent: usize, text: &str) {
+        let _ = writeln!(self.text, "{:indent$}{text}", "");
+    }
 
-/// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
-fn grows_within_groups(spec: &AggregateSpec) -> Option<String> {
-    // The lists of approximate functions are sketches, of a size that does not grow.
-    let holds_values = |n: &usize| {
-        let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
-        lists(&spec.states[*n]) && !spec.functions[*n].fun().name().starts_with("approx_")
-    };
-    let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
-    (!growing.is_empty()).then(|| {
-        format!(
-            "{} keeps every value of a group: a batch costs as much as the groups that it touches hold",
-            growing.join(", ")
-        )
-    })
-}
+    /// A fragment, and below it the operators that it reads; answers how far the deepest fragment is indented.
+    fn fragment(&mut self, indent: usize, fragment: &Fragment, from: &[usize]) -> usize {
+        self.line(indent, "Fragment");
+        let text = fragment.explain(indent + 2);
+        text.lines().for_each(|line| self.line(0, line));
+        let nodes: Vec<&OperatorNode> = from.iter().filter_map(|n| self.plan.operators.get(*n)).collect();
+        nodes.into_iter().map(|node| self.operator(indent + 2, node)).max().unwrap_or(indent)
+    }
 
-/// What bounds the state of each operator, the aggregate first.
-pub fn bounds(chain: &ChainSpec) -> Vec<String> {
-    let spec = &chain.aggregate;
-    let each = |row: &str| match spec.forget {
-        Some(by) => format!("{row}, until the watermark reaches the end of {}", name(spec.keys[by.column].name())),
-        None if spec.emit == Emit::All => format!("{row}, kept for ever (COMPLETE sends all of them)"),
-        None => format!("UNBOUNDED: {row}, kept for ever, as no key is a watermarked time"),
-    };
-    let group = if spec.keys.is_empty() { "one row".into() } else { each("one row a group") };
-    let value = || match spec.keys.is_empty() {
-        true => "UNBOUNDED: one row a value, kept for ever".into(),
-        false => each("one row a value of a group").replace("sends all of them", "sends all groups"),
-    };
-    std::iter::once(group).chain(chain.distinct.iter().map(|_| value())).collect()
+    fn operator(&mut self, indent: usize, node: &OperatorNode) -> usize {
+        let mut inner = indent;
+        for (n, state) in node.spec.states().iter().enumerate() {
+            let mut lines = match &state.serves {
+                Some(serves) => vec![serves.clone()],
+                None => node.spec.describe(),
+            }
+            .into_iter();
+            let first = lines.next().unwrap_or_default();
+            self.line(inner, &format!("Operator {}: {first}", state.name()));
+            self.line(inner, &format!("  state: {}", state.bound));
+            lines.for_each(|line| self.line(inner, &format!("  {line}")));
+            inner = if n == 0 { inner + 2 } else { inner };
+        }
+        let inputs: Vec<_> = node.inputs.iter().zip(&node.from).collect();
+        inputs.into_iter().map(|(fragment, from)| self.fragment(indent + 2, fragment, from)).max().unwrap_or(indent)
+    }
 }

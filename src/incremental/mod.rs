@@ -23,16 +23,16 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 
-pub use batch_cell::{BatchCell, TimeStats};
+pub use batch_cell::{BatchCell, Dropped, TimeStats};
 pub use cut::plan;
-pub use explain::{bounds, explain};
+pub use explain::explain;
 pub use fragment::Fragment;
 pub use mode::volatile_functions;
 pub use retract::{Hidden, changes_of, with_hidden};
 pub use upsert_key::upsert_key;
 
 use crate::catalog::StreamDef;
-use crate::operator::ChainSpec;
+use crate::operator::{OperatorSpec, StateSpec};
 use crate::parser::OutputMode;
 use crate::planner::leaf::Leaf;
 use crate::planner::watermark::WatermarkSpec;
@@ -74,19 +74,21 @@ pub struct StaticTable {
     pub provider: Arc<dyn TableProvider>,
 }
 
-/// The operators of a plan and what they hand their result to.
-pub struct AggregatePart {
-    pub chain: Arc<ChainSpec>,
-    /// The fragment from its result to the query's.
-    pub post: Fragment,
-    /// Where the operator's result enters `post`.
+/// An operator among the nodes of a plan.
+pub struct OperatorNode {
+    pub spec: Arc<dyn OperatorSpec>,
+    /// What feeds it, one fragment an input.
+    pub inputs: Vec<Fragment>,
+    /// For each of them, the operators whose results it reads, by their numbers.
+    pub from: Vec<Vec<usize>>,
+    /// Where its result enters the fragments above it.
     pub leaf: Arc<Leaf>,
-    /// Where `post` carries what belongs to which key, if the query retracts.
-    pub hidden: Option<Hidden>,
+    /// What its watermark is behind the query's, in milliseconds.
+    pub lag: i64,
+    /// Its result carries the hidden columns: it can take rows back.
+    pub signed: bool,
     /// Rows in key order.
     pub ordered: bool,
-    /// What `post` makes of the operator's result, as text: other rows if this is another.
-    pub text: String,
 }
 
 /// A query, ready to be run in micro-batches.
@@ -96,11 +98,25 @@ pub struct IncrementalPlan {
     pub watermarks: Vec<WatermarkInput>,
     pub statics: Vec<StaticTable>,
     pub cell: Arc<BatchCell>,
-    /// From the sources to the operator, or to the sink.
-    pub first: Fragment,
-    pub aggregate: Option<AggregatePart>,
+    /// In the order in which they run: what one reads stands before it.
+    pub operators: Vec<OperatorNode>,
+    /// To the sink, from the sources or from operators.
+    pub last: Fragment,
+    /// The operators whose results it reads.
+    pub last_from: Vec<usize>,
+    /// Where the result carries what belongs to which key, if the query retracts.
+    pub hidden: Option<Hidden>,
     /// The columns of the result.
     pub output: SchemaRef,
     /// The result carries ops.
     pub retracts: bool,
+    /// What is made of the topmost operator's result, as text: other rows if this is another.
+    pub text: String,
+}
+
+impl IncrementalPlan {
+    /// What its operators remember, in the order in which they run.
+    pub fn states(&self) -> Vec<StateSpec> {
+        self.operators.iter().flat_map(|node| node.spec.states()).collect()
+    }
 }

@@ -43,6 +43,8 @@ pub struct PanesExec {
     column: usize,
     shape: WindowShape,
     cell: Arc<BatchCell>,
+    /// As of [`super::tap::LateRule`].
+    lag: i64,
     never_late: bool,
     properties: Arc<PlanProperties>,
 }
@@ -54,6 +56,7 @@ impl PanesExec {
         column: usize,
         shape: WindowShape,
         cell: Arc<BatchCell>,
+        lag: i64,
         never_late: bool,
     ) -> Self {
         let fields: Vec<Field> = input.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
@@ -64,7 +67,7 @@ impl PanesExec {
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        PanesExec { input, column, shape, cell, never_late, properties: Arc::new(properties) }
+        PanesExec { input, column, shape, cell, lag, never_late, properties: Arc::new(properties) }
     }
 }
 
@@ -109,13 +112,13 @@ impl ExecutionPlan for PanesExec {
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return datafusion::common::internal_err!("panes have one input") };
-        Ok(Arc::new(PanesExec::new(input, self.column, self.shape, self.cell.clone(), self.never_late)))
+        Ok(Arc::new(PanesExec::new(input, self.column, self.shape, self.cell.clone(), self.lag, self.never_late)))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
         let (column, shape, schema) = (self.column, self.shape, self.schema());
-        let late = if self.never_late { None } else { self.cell.info().late_watermark };
+        let late = if self.never_late { None } else { self.cell.info().behind(self.lag).late_watermark };
         let out = schema.clone();
         let stream = input.map(move |batch| spread(&batch?, column, shape, late, &out));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))

@@ -23,7 +23,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, BatchInfo, Chain, ChainSpec, KeyedDelta};
+use crate::operator::{AggregateSpec, BatchInfo, ChainSpec, KeyedDelta, OperatorSpec, StateSpec};
 
 type DfResult<T> = datafusion::error::Result<T>;
 
@@ -58,13 +58,14 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
     keep(&chain.codec, &columns[..width]).map_err(|e| refused(&key_names(spec), &e.to_string()))?;
     let rows = RecordBatch::try_new(schema, columns).map_err(Error::from)?;
     let keys = Arc::new(chain.codec.encode(&rows.columns()[..width], rows.num_rows())?);
-    let (mut operators, mut states) = (Chain::new(chain.clone())?, chain.states());
+    let mut part = chain.clone().part()?;
+    let mut states: Vec<_> = chain.states().iter().map(StateSpec::table).collect();
     let (mut states, info) = (states.iter_mut().collect::<Vec<_>>(), BatchInfo::default());
     // Twice: what is remembered is put together with what comes.
     for _ in 0..2 {
         let delta = KeyedDelta { rows: rows.clone(), keys: keys.clone(), select: None };
-        operators.push(&delta, &info, &mut states)?;
-        operators.finish(&info, &mut states)?;
+        part.push(0, &delta, &info, &mut states)?;
+        part.finish(&info, &mut states)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions
 use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, SchemaRef, UInt32Type};
 use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use crate::delta::keys::{KeyCodec, Keys};
 use crate::delta::{Delta, Op};
@@ -46,6 +46,13 @@ pub fn carry(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::from(plan).project(exprs)?.build()?)
 }
 
+/// The rows of a plan that takes none back, with the hidden columns behind them: each is added, and belongs to no key.
+pub fn sign(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let exprs = columns(&plan).into_iter().map(Expr::Column);
+    let hidden = [lit(0u32).alias(KEY), lit(1i8).alias(WEIGHT)];
+    Ok(LogicalPlanBuilder::from(plan).project(exprs.chain(hidden))?.build()?)
+}
+
 fn carry_node(plan: LogicalPlan) -> Result<LogicalPlan> {
     if hidden_of(&plan).len() == 2 {
         return Ok(plan);
@@ -56,7 +63,7 @@ fn carry_node(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut exprs = plan.expressions();
     match &plan {
         LogicalPlan::Projection(_) => exprs.extend(hidden_of(&inputs[0])),
-        LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => {}
+        LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) | LogicalPlan::Unnest(_) => {}
         other => return Err(Error::not_yet(format!("{} above an aggregate in OUTPUT MODE UPDATE", other.display()))),
     }
     Ok(plan.with_new_exprs(exprs, inputs)?)

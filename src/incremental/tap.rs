@@ -5,7 +5,6 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -22,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
-use super::batch_cell::{BatchCell, TimeStats};
+use super::batch_cell::{BatchCell, Dropped, TimeStats};
 use crate::delta::time::{Unit, from_millis, millis_floor, time_values, unit_of};
 use crate::planner::window_functions::WindowShape;
 
@@ -38,6 +37,10 @@ pub enum TapKind {
 /// When a row is late, by its time in microseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LateRule {
+    /// The number of the operator in front of which it stands.
+    pub operator: usize,
+    /// What that operator's watermark is behind the query's, in milliseconds.
+    pub lag: i64,
     /// What the time's end is behind the time: 0, or the size of the window it starts.
     pub size: i64,
     /// The windows that the time falls into; then the row is late when the last of them has ended.
@@ -242,13 +245,14 @@ impl Work {
     }
 
     fn drop_late(&self, batch: RecordBatch, times: &Int64Array, unit: Unit, rule: &LateRule) -> Result<RecordBatch> {
-        let watermark = if rule.never_late { None } else { self.cell.info().late_watermark };
+        let watermark = if rule.never_late { None } else { self.cell.info().behind(rule.lag).late_watermark };
         let nulls = if rule.drop_null { times.null_count() } else { 0 };
-        if nulls > 0 {
-            self.cell.null_time_rows.fetch_add(nulls as u64, Ordering::Relaxed);
-        }
-        if watermark.is_none() && nulls == 0 {
-            return Ok(batch);
+        let null_time_rows = nulls as u64;
+        if watermark.is_none() {
+            self.cell.dropped(rule.operator, Dropped { null_time_rows, ..Dropped::default() });
+            if nulls == 0 {
+                return Ok(batch);
+            }
         }
         let watermark = watermark.map(|w| from_millis(w, unit));
         let size = WindowShape { size: rule.size, slide: 1, offset: 0 };
@@ -265,11 +269,12 @@ impl Work {
         let keep: BooleanArray = times.iter().map(|time| Some(time.map_or(!rule.drop_null, &mut judge))).collect();
         if rule.count && late_rows > 0 {
             let late = keep.iter().zip(times).map(|(keep, time)| Some(keep == Some(false) && time.is_some()));
-            self.cell.keep_late(&batch, &late.collect())?;
+            self.cell.keep_late(rule.operator, &batch, &late.collect())?;
         }
-        if rule.count {
-            self.cell.late_rows.fetch_add(late_rows, Ordering::Relaxed);
-            self.cell.late_contributions.fetch_add(late_contributions, Ordering::Relaxed);
+        if watermark.is_some() {
+            let counted = if rule.count { (late_rows, late_contributions) } else { (0, 0) };
+            let (late_rows, late_contributions) = counted;
+            self.cell.dropped(rule.operator, Dropped { late_rows, late_contributions, null_time_rows });
         }
         if late_rows == 0 && nulls == 0 { Ok(batch) } else { Ok(filter_record_batch(&batch, &keep)?) }
     }

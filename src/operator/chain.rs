@@ -7,13 +7,18 @@
 //! ```
 //! All of them lie in the partition of the aggregate's group, so nothing is exchanged between partitions.
 
-use std::ops::DerefMut;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, KeyedDelta, Operator, Output};
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+
+use super::node::{OperatorPart, OperatorSpec, StateSpec};
+use super::{Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, Emit, Feed, KeyedDelta, Operator, Output};
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
-use crate::state::StateTable;
+use crate::state::schema::StateSchema;
+use crate::state::{Spread, StateTable};
 
 /// What all partitions of a chain share.
 pub struct ChainSpec {
@@ -24,21 +29,114 @@ pub struct ChainSpec {
     pub distinct: Vec<(Arc<DistinctSpec>, Arc<KeyCodec>)>,
 }
 
-impl ChainSpec {
-    /// What the operators are called, the aggregate first: the order of states and outputs everywhere.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.aggregate.name.as_str()).chain(self.distinct.iter().map(|(spec, _)| spec.name.as_str()))
+impl OperatorSpec for ChainSpec {
+    fn output(&self) -> &SchemaRef {
+        &self.aggregate.output
     }
 
-    /// Empty states, one an operator.
-    pub fn states(&self) -> Vec<StateTable> {
+    fn key(&self, _input: usize) -> (&Arc<KeyCodec>, usize) {
+        self.order()
+    }
+
+    fn order(&self) -> (&Arc<KeyCodec>, usize) {
+        (&self.codec, self.aggregate.keys.len())
+    }
+
+    fn states(&self) -> Vec<StateSpec> {
         let aggregate = &self.aggregate;
-        let first = StateTable::new(aggregate.state_schema.clone(), aggregate.keys.len(), self.codec.clone());
-        let others = self.distinct.iter().map(|(spec, codec)| {
-            let width = spec.keys.fields().len();
-            StateTable::new(spec.keys.clone(), width, codec.clone())
+        let values: Fields = aggregate.states.iter().flatten().cloned().collect();
+        let functions = aggregate.names.iter().cloned().zip(aggregate.functions.iter().map(version)).collect();
+        let first = StateSpec {
+            rows: aggregate.state_schema.clone(),
+            keys: aggregate.key_schema.clone(),
+            codec: self.codec.clone(),
+            stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions),
+            spread: None,
+            forget: aggregate.forget,
+            kind: "stateStoreSave",
+            bound: if aggregate.keys.is_empty() { "one row".into() } else { self.bound("one row a group") },
+            serves: None,
+        };
+        let others = self.distinct.iter().enumerate().map(|(n, (distinct, codec))| StateSpec {
+            rows: distinct.keys.clone(),
+            keys: distinct.keys.clone(),
+            codec: codec.clone(),
+            stored: StateSchema::new(&distinct.name, distinct.keys.fields(), Schema::empty().fields(), BTreeMap::new()),
+            // A group's values lie where the group lies.
+            spread: Some(Spread { codec: self.codec.clone(), columns: aggregate.keys.len() }),
+            forget: distinct.forget,
+            kind: "dedupe",
+            bound: match aggregate.keys.is_empty() {
+                true => "UNBOUNDED: one row a value, kept for ever".into(),
+                false => self.bound("one row a value of a group").replace("sends all of them", "sends all groups"),
+            },
+            serves: Some(format!("hands each value of a group on once, for {}", self.readers(n).join(", "))),
         });
         std::iter::once(first).chain(others).collect()
+    }
+
+    fn part(self: Arc<Self>) -> Result<Box<dyn OperatorPart>> {
+        Ok(Box::new(Chain::new(self)?))
+    }
+
+    fn describe(&self) -> Vec<String> {
+        let spec = &self.aggregate;
+        let keys: Vec<&str> = spec.keys.iter().map(|f| bare(f.name())).collect();
+        let emit = match spec.emit {
+            Emit::Closed => "each group once, when the watermark closes it",
+            Emit::Changed { old: true } => "changed groups, old row and new row",
+            Emit::Changed { old: false } => "changed groups",
+            Emit::All => "all groups in every batch",
+        };
+        let what = format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "));
+        std::iter::once(what).chain(self.grows_within_groups()).collect()
+    }
+}
+
+/// A key's name without its number.
+fn bare(field: &str) -> &str {
+    field.split_once(':').map_or(field, |(_, name)| name)
+}
+
+fn version(function: &Arc<AggregateFunctionExpr>) -> String {
+    let engine = datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default();
+    format!("{} of DataFusion {engine}", function.fun().name())
+}
+
+impl ChainSpec {
+    fn bound(&self, row: &str) -> String {
+        let spec = &self.aggregate;
+        match spec.forget {
+            Some(by) => format!("{row}, until the watermark reaches the end of {}", bare(spec.keys[by.column].name())),
+            None if spec.emit == Emit::All => format!("{row}, kept for ever (COMPLETE sends all of them)"),
+            None => format!("UNBOUNDED: {row}, kept for ever, as no key is a watermarked time"),
+        }
+    }
+
+    /// The functions that read distinct number `n`.
+    fn readers(&self, n: usize) -> Vec<&str> {
+        let spec = &self.aggregate;
+        (0..spec.names.len())
+            .filter(|at| spec.feeds[*at] == Feed::Values(n + 1))
+            .map(|at| spec.names[at].as_str())
+            .collect()
+    }
+
+    /// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
+    fn grows_within_groups(&self) -> Option<String> {
+        let spec = &self.aggregate;
+        // The lists of approximate functions are sketches, of a size that does not grow.
+        let holds_values = |n: &usize| {
+            let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
+            lists(&spec.states[*n]) && !spec.functions[*n].fun().name().starts_with("approx_")
+        };
+        let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
+        (!growing.is_empty()).then(|| {
+            format!(
+                "{} keeps every value of a group: a batch costs as much as the groups that it touches hold",
+                growing.join(", ")
+            )
+        })
     }
 }
 
@@ -56,12 +154,16 @@ impl Chain {
         let distinct = spec.distinct.iter().map(|(spec, _)| Distinct::new(spec.clone())).collect();
         Ok(Chain { spec, aggregate, distinct })
     }
+}
 
-    /// Takes some rows of the fragment; `states`: one an operator.
-    pub fn push<T>(&mut self, rows: &KeyedDelta, batch: &BatchInfo, states: &mut [T]) -> Result<()>
-    where
-        T: DerefMut<Target = StateTable>,
-    {
+impl OperatorPart for Chain {
+    fn push(
+        &mut self,
+        _input: usize,
+        rows: &KeyedDelta,
+        batch: &BatchInfo,
+        states: &mut [&mut StateTable],
+    ) -> Result<()> {
         let Some((state, others)) = states.split_first_mut() else { return Ok(()) };
         self.aggregate.push(0, rows, batch, state)?;
         for (distinct, state) in self.distinct.iter_mut().zip(others) {
@@ -70,11 +172,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Ends the batch; answers one output an operator, of which the aggregate's rows are the result.
-    pub fn finish<T>(&mut self, batch: &BatchInfo, states: &mut [T]) -> Result<Vec<Output>>
-    where
-        T: DerefMut<Target = StateTable>,
-    {
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable]) -> Result<Vec<Output>> {
         let mut outputs = vec![Output::default()];
         let Some((state, others)) = states.split_first_mut() else { return Ok(outputs) };
         let width = self.spec.aggregate.keys.len();

@@ -11,14 +11,14 @@ use crate::state::StateTable;
 /// By which key column keys are forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForgetBy {
-    /// Index of a time column among the keys.
+    /// Index of a time column among the state's columns.
     pub column: usize,
     /// What the group's end is behind that column's value, in the column's unit: a window's size, or 0.
     pub size: i64,
 }
 
 impl ForgetBy {
-    /// The time at which each row of the key columns may be forgotten, in microseconds.
+    /// The time at which each row of these columns may be forgotten, in microseconds.
     ///
     /// # Errors
     /// Internal, when the column holds no time.

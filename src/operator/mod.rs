@@ -14,6 +14,8 @@ mod distinct;
 mod forget;
 /// The keys that a batch met first.
 mod met_keys;
+/// An operator as a node of a plan.
+mod node;
 
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ pub use aggregate::{Aggregate, AggregateSpec, Emit, Feed};
 pub use chain::{Chain, ChainSpec};
 pub use distinct::{Distinct, DistinctSpec};
 pub use forget::ForgetBy;
+pub use node::{OperatorPart, OperatorSpec, StateSpec};
 
 use crate::delta::keys::Keys;
 use crate::error::Result;
@@ -37,6 +40,14 @@ pub struct BatchInfo {
     pub late_watermark: Option<i64>,
     /// What it closes is forgotten at the end of the batch: the batch's own watermark, in milliseconds.
     pub watermark: Option<i64>,
+}
+
+impl BatchInfo {
+    /// The batch as an operator sees it whose input is behind the query's watermark by so many milliseconds.
+    pub fn behind(self, lag: i64) -> Self {
+        let back = |watermark: Option<i64>| watermark.map(|at| at.saturating_sub(lag));
+        BatchInfo { late_watermark: back(self.late_watermark), watermark: back(self.watermark), ..self }
+    }
 }
 
 /// Some changes of one input, for one partition: rows of a batch that all partitions share, with their keys.

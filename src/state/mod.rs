@@ -4,6 +4,8 @@
 //! are kept in. This room knows keys, values, versions and files; it does not know what an operator computes with them,
 //! or what a batch is beyond its number.
 
+/// Which keys may be forgotten when.
+mod by_time;
 /// One file of state: a delta or a snapshot.
 pub mod file;
 /// All partitions of an operator, loaded and kept.

@@ -73,8 +73,8 @@ impl Since {
 }
 
 impl OperatorState {
-    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives keys their times, where
-    /// the operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
+    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives keys their times by so
+    /// many of the first columns, where the operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
     ///
     /// # Errors
     /// InvalidInput: the checkpoint's state has another schema (old and new are listed). Corrupt, by path. Io.
@@ -82,7 +82,7 @@ impl OperatorState {
         store: Arc<dyn Store>,
         shape: &Shape,
         version: Option<u64>,
-        times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>>,
+        times: Option<(usize, &dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>)>,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
         let unwritten = match read_schema(store.as_ref(), &folder)? {
@@ -106,8 +106,8 @@ impl OperatorState {
         };
         if let Some(version) = version {
             state.load(shape, version)?;
-            if let Some(times) = times {
-                state.partitions.iter().try_for_each(|partition| lock(partition).set_times(times))?;
+            if let Some((columns, times)) = times {
+                state.partitions.iter().try_for_each(|partition| lock(partition).set_times(columns, times))?;
             }
         }
         Ok(state)

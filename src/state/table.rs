@@ -11,7 +11,6 @@
 //! background, and a row whose key was written again later is garbage. Chunks with more garbage than rows are
 //! rewritten a few at a time, and small ones are merged, at a cost in proportion to what the batch changed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -19,6 +18,7 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 
+use super::by_time::ByTime;
 use crate::delta::keys::{KeyCodec, Keys, same};
 use crate::error::{Error, Result};
 
@@ -90,8 +90,8 @@ pub struct StateTable {
     /// Indices of chunks in order of age.
     order: Vec<u32>,
     free: Vec<Slot>,
-    /// For operators that forget by time: time → the slots that end then.
-    by_time: BTreeMap<i64, Vec<Slot>>,
+    /// For operators that forget by time.
+    by_time: ByTime,
 }
 
 impl StateTable {
@@ -107,7 +107,7 @@ impl StateTable {
             chunks: Vec::new(),
             order: Vec::new(),
             free: Vec::new(),
-            by_time: BTreeMap::new(),
+            by_time: ByTime::default(),
         }
     }
 
@@ -226,7 +226,7 @@ impl StateTable {
     }
 
     /// Writes the values of these slots, each named once, under their keys, and answers the rows as the delta file holds
-    /// them. `times` gives the time at which each new key may be forgotten, where the operator forgets by time.
+    /// them. `times` gives the time at which each key may be forgotten, where the operator forgets by time.
     pub fn write(
         &mut self,
         slots: Vec<Slot>,
@@ -239,9 +239,7 @@ impl StateTable {
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
         if let Some(times) = times {
             for (slot, time) in slots.iter().zip(times) {
-                if !self.has_values(*slot) {
-                    self.by_time.entry(*time).or_default().push(*slot);
-                }
+                self.by_time.set(*slot, *time);
             }
         }
         let written = slots.len();
@@ -258,12 +256,15 @@ impl StateTable {
         self.push_chunk(rows, slots);
     }
 
-    /// Gives every key its time, once everything is loaded: `times` is asked with the key columns of all slots.
-    pub fn set_times(&mut self, times: impl FnOnce(&[ArrayRef]) -> Result<Vec<i64>>) -> Result<()> {
+    /// Gives every key its time, once everything is loaded: `times` is asked with the first `columns` columns of all slots,
+    /// and those of the key at the least.
+    pub fn set_times(&mut self, columns: usize, times: impl FnOnce(&[ArrayRef]) -> Result<Vec<i64>>) -> Result<()> {
         let slots = self.slots();
-        self.by_time.clear();
-        for (slot, time) in slots.iter().zip(times(&self.key_columns(&slots)?)?) {
-            self.by_time.entry(time).or_default().push(*slot);
+        self.by_time.clear_all();
+        let mut of = self.key_columns(&slots)?;
+        of.extend(self.gather(&slots, self.key_columns..columns.max(self.key_columns))?);
+        for (slot, time) in slots.iter().zip(times(&of)?) {
+            self.by_time.set(*slot, time);
         }
         Ok(())
     }
@@ -271,9 +272,7 @@ impl StateTable {
     /// Takes keys read from a state file out. Keys that aren't there are passed over.
     pub fn unload(&mut self, keys: &Keys, which: &[u32]) {
         for row in which.iter().map(|row| *row as usize) {
-            let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
-            let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
-            if let Some(slot) = self.index.find(spread(tag), is_it).map(|entry| entry.slot) {
+            if let Some(slot) = self.find(keys, row) {
                 self.forget_one(slot);
             }
         }
@@ -281,32 +280,41 @@ impl StateTable {
 
     /// The slots whose time is at or before `time`, in order of time. They are still there afterwards.
     pub fn due(&self, time: i64) -> Vec<Slot> {
-        self.by_time.range(..=time).flat_map(|(_, slots)| slots.iter().copied()).collect()
+        self.by_time.due(time)
     }
 
     /// Whether any slot's time is at or before `time`.
     pub fn any_due(&self, time: i64) -> bool {
-        self.by_time.first_key_value().is_some_and(|(first, _)| *first <= time)
+        self.by_time.any_due(time)
     }
 
     /// Forgets the slots whose time is at or before `time`; answers their keys, as the delta file holds them.
     pub fn forget_due(&mut self, time: i64, key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        let due = self.due(time);
-        if due.is_empty() {
+        let keys = self.forget(&self.due(time), key_schema)?;
+        self.by_time.pass(time);
+        Ok(keys)
+    }
+
+    /// Forgets these slots, each named once; answers their keys, as the delta file holds them.
+    pub fn forget(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        if slots.is_empty() {
             return Ok(None);
         }
-        let columns = self.key_columns(&due)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(due.len()));
+        let columns = self.key_columns(slots)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let keys = RecordBatch::try_new_with_options(key_schema.clone(), columns, &options).map_err(arrow_error)?;
-        for slot in &due {
+        for slot in slots {
             self.forget_one(*slot);
         }
-        self.by_time = match time.checked_add(1) {
-            Some(next) => self.by_time.split_off(&next),
-            None => BTreeMap::new(),
-        };
-        self.tidy(due.len() + 8_192)?;
+        self.tidy(slots.len() + 8_192)?;
         Ok(Some(keys))
+    }
+
+    /// The slot of a key that is there.
+    pub fn find(&self, keys: &Keys, row: usize) -> Option<Slot> {
+        let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
+        let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
+        self.index.find(spread(tag), is_it).map(|entry| entry.slot)
     }
 
     /// Every slot with values, in no order.
@@ -324,7 +332,7 @@ impl StateTable {
     pub fn memory(&self) -> usize {
         let chunks: usize =
             self.chunks.iter().flatten().map(|c| c.rows.get_array_memory_size() + c.slots.len() * 4).sum();
-        chunks + self.keys.memory() + self.slots.len() * 12 + self.index.capacity() * 9 + self.by_time.len() * 48
+        chunks + self.keys.memory() + self.slots.len() * 12 + self.index.capacity() * 9 + self.by_time.memory()
     }
 
     fn forget_one(&mut self, slot: Slot) {
@@ -334,6 +342,7 @@ impl StateTable {
         }
         self.kill(self.slots[slot as usize].place);
         self.slots[slot as usize] = SlotInfo::FREE;
+        self.by_time.clear(slot);
         self.keys.clear(slot);
         self.free.push(slot);
     }
