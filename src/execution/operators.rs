@@ -20,6 +20,8 @@ pub(super) struct Changed {
     /// Rows written and removed.
     pub updated: u64,
     pub removed: u64,
+    /// See [`Output::duplicates`].
+    pub duplicates: Option<u64>,
 }
 
 /// What an operator hands out at the end of a batch.
@@ -201,6 +203,10 @@ impl Passage {
                 changed.deletes.append(&mut output.deletes);
                 changed.updated += output.updated;
                 changed.removed += output.removed;
+                changed.duplicates = match (changed.duplicates, output.duplicates) {
+                    (Some(a), Some(b)) => Some(a + b),
+                    (a, b) => a.or(b),
+                };
                 if n == 0 {
                     ended.results.push(output);
                 }

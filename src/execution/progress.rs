@@ -34,6 +34,7 @@ pub(super) struct Measured {
 pub(super) struct OperatorMeasured {
     updated: u64,
     removed: u64,
+    duplicates: Option<u64>,
     /// Rows and bytes of its state.
     pub size: Option<(u64, u64)>,
 }
@@ -41,7 +42,8 @@ pub(super) struct OperatorMeasured {
 impl OperatorMeasured {
     /// Of what it changed.
     pub fn of(changed: &Changed) -> Self {
-        OperatorMeasured { updated: changed.updated, removed: changed.removed, size: None }
+        let Changed { updated, removed, duplicates, .. } = *changed;
+        OperatorMeasured { updated, removed, duplicates, size: None }
     }
 }
 
@@ -196,7 +198,8 @@ impl Measured {
             doc.insert("numRowsDroppedByWatermark".into(), json!(dropped.late_rows));
         }
         doc.insert("numStateStoreInstances".into(), json!(partitions));
-        doc.insert("customMetrics".into(), json!({}));
+        let duplicates = measured.duplicates.map(|n| ("numDroppedDuplicateRows", n));
+        doc.insert("customMetrics".into(), json!(duplicates.into_iter().collect::<BTreeMap<_, _>>()));
         doc.insert("name".into(), json!(spec.name()));
         doc.insert("bound".into(), json!(spec.bound));
         Value::Object(doc)

@@ -54,7 +54,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         schema: plan.output.clone(),
         retracts: plan.retracts,
         keys: crate::incremental::upsert_key(&spec.plan),
-        only_adds: plan.operators.is_empty(),
+        only_adds: plan.operators.iter().all(|node| node.spec.only_adds()),
         partitions: plan.last.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),

@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
+use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, Emit, ForgetBy};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
-use crate::planner::window_functions::{START, Which, WindowShape, window_call};
+use crate::planner::window_functions::{LAST, START, Which, WindowShape, window_call};
 use crate::planner::{expand, interval_text};
 
 /// Functions whose result depends on the order of their input.
@@ -114,9 +115,19 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Req
         let shape =
             window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
         groups[key] = call.clone().alias(&names.keys[key]);
-        let rule = LateRule { operator, lag, size: 0, windows: Some(shape), drop_null: true, count: true, never_late };
+        let rule = LateRule {
+            operator,
+            lag,
+            size: 0,
+            last_instant: false,
+            windows: Some(shape),
+            drop_null: true,
+            count: true,
+            never_late,
+        };
         let rows =
             window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
+        let rows = instant(rows, input.schema())?;
         input = Tap::plan(input, rows, TapKind::Late(rule), request.cell);
         if shape.overlaps() && panes_allowed(&groups, &functions, key) {
             groups[key] = with_name(&groups[key], pane_call(&call, shape)?);
@@ -124,21 +135,23 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Req
         } else if shape.overlaps() {
             input = expand::spread(input, &call)?;
             let column = Expr::Column(Column::from_name(expand::WINDOW));
-            let rule =
-                LateRule { operator, lag, size: shape.size, windows: None, drop_null: true, count: false, never_late };
+            let rule = LateRule {
+                operator,
+                lag,
+                size: shape.size,
+                last_instant: false,
+                windows: None,
+                drop_null: true,
+                count: false,
+                never_late,
+            };
             input = Tap::plan(input, column.clone(), TapKind::Late(rule), request.cell);
             let replaced = |e: Expr| expand::replace(e, &call, &column);
             groups = groups.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
             functions = functions.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
         }
     } else if let Some(time) = time {
-        let (size, window) = match time.time {
-            EventTime::Time => (0, false),
-            EventTime::WindowStart(shape) => (shape.size, true),
-            EventTime::WindowEnd(_) => (0, true),
-        };
-        let rule = LateRule { operator, lag, size, windows: None, drop_null: window, count: true, never_late };
-        input = Tap::plan(input, strip_alias(&groups[time.key]), TapKind::Late(rule), request.cell);
+        input = late_tap(input, strip_alias(&groups[time.key]), time.time, request)?;
     }
     for key in &mut groups {
         *key = hydrated(key, input.schema())?;
@@ -245,13 +258,14 @@ fn with_name(old: &Expr, new: Expr) -> Expr {
 }
 
 /// A key without dictionaries: each batch has its own, so what is remembered are the values.
-fn hydrated(key: &Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn hydrated(key: &Expr, schema: &DFSchema) -> Result<Expr> {
     let is = key.get_type(schema)?;
     let plain = values_of(&is);
     Ok(if plain == is { key.clone() } else { with_name(key, cast(strip_alias(key), plain)) })
 }
 
-fn strip_alias(expr: &Expr) -> Expr {
+/// What an alias stands for.
+pub fn strip_alias(expr: &Expr) -> Expr {
     match expr {
         Expr::Alias(alias) => strip_alias(&alias.expr),
         other => other.clone(),
@@ -339,16 +353,54 @@ fn chain(
     Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, distinct: distinct.collect::<Result<_>>()? })
 }
 
-fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
+/// A column of a state, by a name of its own.
+pub fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
     Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
 }
 
 fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
-    let size = match time.time {
+    forget_at(time.key, time.time, data_type)
+}
+
+/// How rows are forgotten by a column that stands for such a time.
+pub fn forget_at(column: usize, time: EventTime, data_type: &DataType) -> Result<ForgetBy> {
+    let size = match time {
         EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
+        EventTime::WindowLast => 1,
         _ => 0,
     };
-    Ok(ForgetBy { column: time.key, size })
+    Ok(ForgetBy { column, size })
+}
+
+/// Drops rows that are late by a column that stands for such a time.
+pub fn late_tap(input: LogicalPlan, column: Expr, time: EventTime, request: &Request<'_>) -> Result<LogicalPlan> {
+    let size = match time {
+        EventTime::WindowStart(shape) => shape.size,
+        _ => 0,
+    };
+    let rule = LateRule {
+        operator: request.operator,
+        lag: request.lag,
+        size,
+        last_instant: time == EventTime::WindowLast,
+        windows: None,
+        drop_null: time != EventTime::Time,
+        count: true,
+        never_late: request.mode == OutputMode::Complete,
+    };
+    let column = match time {
+        EventTime::Window(_) => get_field(column, "end"),
+        _ => column,
+    };
+    Ok(Tap::plan(input, column, TapKind::Late(rule), request.cell))
+}
+
+/// A time, or the last instant of a window.
+fn instant(time: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match time.get_type(schema)? {
+        DataType::Struct(_) => Expr::ScalarFunction(ScalarFunction::new_udf(LAST.clone(), vec![time])),
+        _ => time,
+    })
 }
 
 /// The output of an aggregation as the columns of a leaf.

@@ -10,25 +10,29 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan, Union, cast};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, Union, cast,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, time_key};
 use super::batch_cell::BatchCell;
+use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
 use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names};
+use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::operator::{Emit, OperatorSpec};
+use crate::operator::{Emit, LimitSpec, OperatorSpec};
 use crate::parser::OutputMode;
 use crate::planner::leaf::Leaf;
 use crate::planner::watermark::WatermarkNode;
@@ -52,7 +56,7 @@ pub async fn plan(
     }
     let output = visible_schema(&plan);
     let top = top_aggregate(&plan)?;
-    check(&plan, top.is_some(), mode)?;
+    check(&plan, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
     let statics = statics(&plan)?;
@@ -72,9 +76,7 @@ pub async fn plan(
     let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
     let Cutter { inputs, watermarks, operators, cell, .. } = cutter;
     let remembers = !operators.is_empty();
-    if !remembers {
-        mode::check_target(mode, target, false)?;
-    }
+    mode::check_target(mode, target, part.signed)?;
     let plan = if part.signed { retract::carry(part.plan)? } else { part.plan };
     let plan = expand::expand(plan)?;
     let (partitions, ordered) = if remembers { (1, true) } else { (partitions, target.ordered) };
@@ -98,8 +100,19 @@ pub async fn plan(
 }
 
 fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
-    let fields: Vec<_> = plan.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
-    Arc::new(Schema::new(fields))
+    nullable(plan.schema().inner())
+}
+
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    Arc::new(Schema::new(schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect::<Vec<_>>()))
+}
+
+fn distinct_columns(distinct: &Distinct) -> Vec<(Option<TableReference>, FieldRef)> {
+    let schema = match distinct {
+        Distinct::All(input) => input.schema(),
+        Distinct::On(on) => &on.schema,
+    };
+    schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
 }
 
 /// The first aggregate over a stream, from the top down.
@@ -124,7 +137,13 @@ fn text_above(plan: &LogicalPlan, aggregate: &Aggregate) -> String {
     names::above(plan, aggregate, &[keys, functions].concat(), |node| stream_of(node).is_some())
 }
 
-fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Result<()> {
+fn check(plan: &LogicalPlan, output_mode: OutputMode) -> Result<()> {
+    // What groups: its result can be sent whole.
+    let aggregates = any(plan, |node| {
+        matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) && reads_stream(node)
+    });
+    let remembers =
+        aggregates || any(plan, |node| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node));
     let (mut sorts, mut limits) = (false, false);
     let mut wrong = None;
     let walked = plan.apply(|node| {
@@ -135,7 +154,7 @@ fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Resul
         limits |= matches!(node, LogicalPlan::Limit(_)) || matches!(node, LogicalPlan::Sort(s) if s.fetch.is_some());
         let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) && reads_stream(n);
         let result =
-            mode::check_node(node).and_then(|()| mode::check_expressions(node, aggregates)).and_then(|()| match node {
+            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers)).and_then(|()| match node {
                 LogicalPlan::Aggregate(a) if any(&a.input, below) => {
                     Err(Error::unsupported("ORDER BY and LIMIT below an aggregate can't run over a stream")
                         .help("sort or limit the result instead, in OUTPUT MODE COMPLETE"))
@@ -153,7 +172,7 @@ fn check(plan: &LogicalPlan, aggregates: bool, output_mode: OutputMode) -> Resul
         Some(error) => Err(error),
         None => {
             mode::check_top(output_mode, sorts, limits, aggregates)?;
-            if aggregates { Ok(()) } else { mode::check_stateless(output_mode) }
+            if aggregates || remembers { Ok(()) } else { mode::check_stateless(output_mode) }
         }
     }
 }
@@ -235,6 +254,8 @@ impl Cutter<'_> {
             }
             match node {
                 LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, above).await,
+                LogicalPlan::Distinct(distinct) => self.distinct(distinct, above).await,
+                LogicalPlan::Limit(limit) if self.mode == OutputMode::Append => self.limit(limit, above).await,
                 LogicalPlan::Union(union) => self.union(union, above).await,
                 other => self.pass(other, above).await,
             }
@@ -329,22 +350,82 @@ impl Cutter<'_> {
         let Aggregate { group_expr, aggr_expr, .. } = aggregate;
         let below = Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?;
         let operator = self.operators.len();
-        let mut request = Request {
-            state: self.state,
-            mode: self.mode,
-            emit,
-            partitions: self.partitions,
-            cell: &self.cell,
-            operator,
-            lag: input.lag,
-            named: &mut self.named,
-        };
+        let mut request = self.request(emit, input.lag);
         let Cut { first, chain } = cut(&below, time, &mut request).await?;
         let name = chain.aggregate.name.clone();
         let columns = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect::<Vec<_>>();
         let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
         let plan = result_of(&columns, &leaf, takes_back)?;
         Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
+    }
+
+    async fn distinct(&mut self, distinct: Distinct, above: Above) -> Result<Part> {
+        let (input, all) = match &distinct {
+            Distinct::All(input) => (input.clone(), true),
+            Distinct::On(on) => (on.input.clone(), false),
+        };
+        if self.mode == OutputMode::Complete {
+            if !all {
+                return Err(Error::unsupported("DISTINCT ON can't run in OUTPUT MODE COMPLETE: the result table would be a row of every key ever read")
+                    .help("use OUTPUT MODE APPEND or UPDATE"));
+            }
+            // Sent whole in every batch: a group for each row there is.
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            return self.aggregate(Aggregate::try_new(input, columns, Vec::new())?, above).await;
+        }
+        let deduplication = Deduplication::of(&distinct)?;
+        let part = self.cut(input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        if part.signed {
+            return Err(Error::not_yet("DISTINCT over rows that are taken back"));
+        }
+        let columns = distinct_columns(&distinct);
+        let operator = self.operators.len();
+        let mut request = self.request(Emit::Closed, part.lag);
+        let (fragment, spec) = deduplication.cut(part.plan, &mut request).await?;
+        let name = spec.name.clone();
+        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, false, above);
+        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+    }
+
+    /// In APPEND: the first rows there ever are.
+    async fn limit(&mut self, limit: Limit, above: Above) -> Result<Part> {
+        let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
+        else {
+            return Err(Error::unsupported("LIMIT and OFFSET over a stream want whole numbers"));
+        };
+        let Some(fetch) = fetch else {
+            return Err(Error::unsupported("OFFSET without LIMIT can't run over a stream").help("add LIMIT n"));
+        };
+        let columns: Vec<_> = limit.input.schema().iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
+        let part = self.cut(limit.input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        let exprs = part.plan.schema().columns().into_iter().map(Expr::Column).enumerate();
+        let plan =
+            LogicalPlanBuilder::from(part.plan).project(exprs.map(|(n, e)| e.alias(format!("c{n}"))))?.build()?;
+        let plan = expand::expand(plan)?;
+        let fragment = Fragment::plan(self.state, &plan, self.partitions, true, &Ok).await?;
+        let spec = LimitSpec {
+            name: self.named.name("limit"),
+            skip: skip as u64,
+            fetch: fetch as u64,
+            codec: Arc::new(KeyCodec::new(&[])?),
+            output: nullable(&fragment.schema()),
+        };
+        let (name, operator) = (spec.name.clone(), self.operators.len());
+        let leaf = self.operator(&name, Arc::new(spec), vec![(fragment, part.from)], part.lag, false, above);
+        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+    }
+
+    fn request(&mut self, emit: Emit, lag: i64) -> Request<'_> {
+        Request {
+            state: self.state,
+            mode: self.mode,
+            emit,
+            partitions: self.partitions,
+            cell: &self.cell,
+            operator: self.operators.len(),
+            lag,
+            named: &mut self.named,
+        }
     }
 
     /// Adds an operator; answers the leaf of its result.
@@ -367,11 +448,7 @@ impl Cutter<'_> {
 }
 
 /// An operator's result under the names that the columns of the node it stands for had.
-fn result_of(
-    columns: &[(Option<TableReference>, arrow::datatypes::FieldRef)],
-    leaf: &Arc<Leaf>,
-    hidden: bool,
-) -> DfResult<LogicalPlan> {
+fn result_of(columns: &[(Option<TableReference>, FieldRef)], leaf: &Arc<Leaf>, hidden: bool) -> DfResult<LogicalPlan> {
     let table = TableReference::bare("aggregate");
     let scan = LogicalPlanBuilder::scan(table.clone(), provider_as_source(leaf.table()), None)?.build()?;
     let column = |name: &str| Expr::Column(Column::new(Some(table.clone()), name));

@@ -6,6 +6,7 @@
 mod aggregate;
 mod batch_cell;
 mod cut;
+mod deduplicate;
 mod explain;
 mod fragment;
 mod lower;

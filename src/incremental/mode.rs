@@ -17,7 +17,6 @@ use crate::planner::{any, reads_stream};
 pub fn check_node(node: &LogicalPlan) -> Result<()> {
     match node {
         LogicalPlan::Window(_) => Err(Error::not_yet("OVER windows over a stream")),
-        LogicalPlan::Distinct(_) => Err(Error::not_yet("DISTINCT over a stream").help("GROUP BY the columns instead")),
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
@@ -138,7 +137,7 @@ pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) 
         .help("use OUTPUT MODE COMPLETE, or leave LIMIT out"));
     }
     if limits {
-        return Err(Error::not_yet("LIMIT over a stream outside OUTPUT MODE COMPLETE"));
+        return Ok(());
     }
     let error = Error::unsupported("ORDER BY can't be kept over a stream whose rows are sent as they change");
     Err(if aggregates {

@@ -43,6 +43,8 @@ pub struct LateRule {
     pub lag: i64,
     /// What the time's end is behind the time: 0, or the size of the window it starts.
     pub size: i64,
+    /// The time is the last instant of what it stands for: the end is one unit later.
+    pub last_instant: bool,
     /// The windows that the time falls into; then the row is late when the last of them has ended.
     pub windows: Option<WindowShape>,
     /// A row without a time joins no window.
@@ -256,7 +258,7 @@ impl Work {
         }
         let watermark = watermark.map(|w| from_millis(w, unit));
         let size = WindowShape { size: rule.size, slide: 1, offset: 0 };
-        let size = if rule.size == 0 { 0 } else { size_in(size, unit)? };
+        let size = if rule.size == 0 { i64::from(rule.last_instant) } else { size_in(size, unit)? };
         let windows = rule.windows.map(|shape| shape.in_unit(unit)).transpose()?;
         let (mut late_rows, mut late_contributions) = (0u64, 0u64);
         let mut judge = |time: i64| {

@@ -94,7 +94,7 @@ impl OperatorSpec for ChainSpec {
 }
 
 /// A key's name without its number.
-fn bare(field: &str) -> &str {
+pub(super) fn bare(field: &str) -> &str {
     field.split_once(':').map_or(field, |(_, name)| name)
 }
 

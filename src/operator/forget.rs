@@ -1,6 +1,6 @@
 //! Forgetting by time: what the watermark has closed is no longer remembered.
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::SchemaRef;
 
 use super::{BatchInfo, Output};
@@ -23,8 +23,12 @@ impl ForgetBy {
     /// # Errors
     /// Internal, when the column holds no time.
     pub fn times(&self, keys: &[ArrayRef]) -> Result<Vec<i64>> {
-        let times = time_values(&keys[self.column])?;
-        let unit = unit_of(keys[self.column].data_type())?;
+        let column = match keys[self.column].as_struct_opt() {
+            // A window: it ends at its end.
+            Some(window) => window.column_by_name("end").unwrap_or(&keys[self.column]),
+            None => &keys[self.column],
+        };
+        let (times, unit) = (time_values(column)?, unit_of(column.data_type())?);
         // A group without a time never ends: its rows join no window, so windows have none.
         let end = |row: usize| {
             if times.is_null(row) { i64::MAX } else { micros_ceil(times.value(row).saturating_add(self.size), unit) }

@@ -8,10 +8,14 @@
 mod aggregate;
 /// The operators of one partition, one behind the other.
 mod chain;
+/// The first row of each key.
+mod deduplicate;
 /// Each value of a group once.
 mod distinct;
 /// Forgetting by time.
 mod forget;
+/// The first rows there ever were.
+mod limit;
 /// The keys that a batch met first.
 mod met_keys;
 /// An operator as a node of a plan.
@@ -23,8 +27,10 @@ use arrow::array::RecordBatch;
 
 pub use aggregate::{Aggregate, AggregateSpec, Emit, Feed};
 pub use chain::{Chain, ChainSpec};
+pub use deduplicate::DeduplicateSpec;
 pub use distinct::{Distinct, DistinctSpec};
 pub use forget::ForgetBy;
+pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, StateSpec};
 
 use crate::delta::keys::Keys;
@@ -73,6 +79,8 @@ pub struct Output {
     pub upserts: Vec<RecordBatch>,
     /// … and keys forgotten.
     pub deletes: Vec<RecordBatch>,
+    /// Rows that were dropped as their key was there already, where that is what the operator does.
+    pub duplicates: Option<u64>,
     /// Rows of the state that this batch wrote and removed.
     pub updated: u64,
     pub removed: u64,

@@ -39,6 +39,11 @@ pub trait OperatorSpec: Send + Sync {
         self.states().iter().any(|state| state.forget.is_some())
     }
 
+    /// Whether a row that it has given out is never replaced by another.
+    fn only_adds(&self) -> bool {
+        false
+    }
+
     /// What it does, for EXPLAIN: one line, and more below it where there is more to say of what it costs.
     fn describe(&self) -> Vec<String>;
 }

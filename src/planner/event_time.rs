@@ -1,7 +1,7 @@
 //! Which columns carry event time: a column's way down to the watermark it comes from (rule W10).
 
 use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
 use super::watermark::WatermarkNode;
 use super::window_functions::{Which, WindowShape, window_call};
@@ -15,6 +15,10 @@ pub enum EventTime {
     WindowStart(WindowShape),
     /// The end of its window.
     WindowEnd(WindowShape),
+    /// The last instant of its window, `window_time(window)`: one unit of its type before the end.
+    WindowLast,
+    /// Its window, a struct of both.
+    Window(WindowShape),
 }
 
 /// Follows an expression over the output of `plan` to the watermark it comes from.
@@ -22,11 +26,33 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
     match expr {
         Expr::Alias(alias) => event_time(plan, &alias.expr),
         Expr::Column(column) => of_column(plan, column),
+        Expr::ScalarFunction(function) if function.func.name() == "named_struct" => {
+            let [_, start, _, end] = function.args.as_slice() else { return None };
+            match (event_time(plan, start)?, event_time(plan, end)?) {
+                (EventTime::WindowStart(shape), EventTime::WindowEnd(end)) if shape == end => {
+                    Some(EventTime::Window(shape))
+                }
+                _ => None,
+            }
+        }
+        Expr::ScalarFunction(function) if function.func.name() == "get_field" => {
+            let [window, Expr::Literal(field, _)] = function.args.as_slice() else { return None };
+            match (event_time(plan, window)?, field.try_as_str()??) {
+                (EventTime::Window(shape), "start") => Some(EventTime::WindowStart(shape)),
+                (EventTime::Window(shape), "end") => Some(EventTime::WindowEnd(shape)),
+                _ => None,
+            }
+        }
         other => {
             let call = window_call(other)?;
             let below = event_time(plan, call.time)?;
             match (call.which, below) {
-                (Which::Start | Which::Starts, EventTime::Time) => call.shape().map(EventTime::WindowStart),
+                // What a window gives comes when the watermark has reached its end, and never later than its end.
+                (
+                    Which::Start | Which::Starts,
+                    EventTime::Time | EventTime::WindowEnd(_) | EventTime::WindowLast | EventTime::Window(_),
+                ) => call.shape().map(EventTime::WindowStart),
+                (Which::Last, EventTime::Window(_)) => Some(EventTime::WindowLast),
                 (Which::End, EventTime::WindowStart(shape)) => Some(EventTime::WindowEnd(shape)),
                 (Which::Watermark, EventTime::Time) => Some(EventTime::Time),
                 _ => None,
@@ -47,6 +73,10 @@ fn of_column(plan: &LogicalPlan, column: &Column) -> Option<EventTime> {
             of_column(&alias.input, &Column::new(qualifier.cloned(), field.name()))
         }
         LogicalPlan::Filter(filter) => of_column(&filter.input, column),
+        LogicalPlan::Aggregate(aggregate) => event_time(&aggregate.input, aggregate.group_expr.get(index)?),
+        LogicalPlan::Distinct(Distinct::All(input)) => of_column(input, column),
+        LogicalPlan::Distinct(Distinct::On(on)) => event_time(&on.input, on.select_expr.get(index)?),
+        LogicalPlan::Limit(limit) => of_column(&limit.input, column),
         LogicalPlan::Unnest(unnest) => {
             let below = *unnest.dependency_indices.get(index)?;
             let (qualifier, field) = unnest.input.schema().qualified_field(below);

@@ -12,6 +12,7 @@ mod overflow;
 pub mod watermark;
 pub mod window_functions;
 mod windows;
+pub mod within;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ use watermark::{WatermarkNode, WatermarkSpec, delay_micros};
 
 /// Gives a session the functions that windows and watermarks are rewritten to.
 pub fn register(ctx: &SessionContext) {
-    use window_functions::{END, START, STARTS, WATERMARK};
-    for function in [&START, &STARTS, &END, &WATERMARK] {
+    use window_functions::{END, LAST, START, STARTS, WATERMARK};
+    for function in [&START, &STARTS, &END, &LAST, &WATERMARK, &within::WITHIN] {
         ctx.register_udf((***function).clone());
     }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
@@ -51,9 +52,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let mut ast = query.ast.clone();
     let streams = if query.watermarks.is_empty() { HashMap::new() } else { stream_columns(state).await? };
     watermark::mark(&mut ast, &query.watermarks, &streams)?;
-    if let Some(_within) = query.within_watermark.first() {
-        return Err(Error::not_yet("DISTINCT ON … WITHIN WATERMARK"));
-    }
+    within::mark(&mut ast, &query.within_watermark);
     windows::rewrite(&mut ast)?;
     read_literals(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));

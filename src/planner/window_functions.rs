@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, Int64Array, ListArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, TimeUnit};
@@ -30,6 +30,8 @@ pub enum Which {
     Starts,
     /// `(start, size)` → the end of the window.
     End,
+    /// `(window)` → its last instant.
+    Last,
     /// `(time, delay)` → the time. Marks the column that carries a watermark; taken out before the plan runs.
     Watermark,
 }
@@ -40,6 +42,8 @@ pub static START: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Start, 
 pub static STARTS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Starts, "levada_window_starts", 4));
 /// `levada_window_end`
 pub static END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::End, "levada_window_end", 2));
+/// `window_time`
+pub static LAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Last, "window_time", 1));
 /// `levada_watermark`
 pub static WATERMARK: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Watermark, "levada_watermark", 2));
 
@@ -118,6 +122,9 @@ impl ScalarUDFImpl for WindowFunction {
 
     fn return_type(&self, args: &[DataType]) -> Result<DataType> {
         let time = time_type(&args[0])?;
+        if self.which == Which::Last && !matches!(args[0], DataType::Struct(_)) {
+            return plan_err!("window_time wants a window, such as window(ts, '10 seconds'), not {}", args[0]);
+        }
         Ok(match self.which {
             Which::Starts => DataType::List(Arc::new(Field::new_list_field(time, true))),
             _ => time,
@@ -128,12 +135,15 @@ impl ScalarUDFImpl for WindowFunction {
         let rows = args.number_rows;
         let time = args.args[0].to_array(rows)?;
         let data_type = time_type(time.data_type())?;
-        let time = cast(&time, &data_type)?;
+        let time = match time.data_type() {
+            DataType::Struct(_) => last_instants(&time, &data_type)?,
+            _ => cast(&time, &data_type)?,
+        };
         let lengths = args.args[1..].iter().map(length).collect::<Result<Vec<_>>>()?;
         let unit = unit_of(&data_type)?;
         let values = time_values(&time)?;
         let result = match (self.which, lengths.as_slice()) {
-            (Which::Watermark, _) => time,
+            (Which::Watermark | Which::Last, _) => time,
             (Which::End, [size]) => {
                 ends(&values, WindowShape { size: *size, slide: *size, offset: 0 }.in_unit(unit)?.size, &data_type)?
             }
@@ -157,11 +167,27 @@ fn time_type(t: &DataType) -> Result<DataType> {
         DataType::Timestamp(_, _) | DataType::Date32 => Ok(t.clone()),
         DataType::Null => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
         DataType::Dictionary(_, value) => time_type(value),
-        DataType::Struct(_) => Err(Error::not_yet("a window over the windows of another query").into()),
+        DataType::Struct(fields) => match fields.iter().find(|field| field.name() == "end") {
+            Some(end) if fields.len() == 2 && fields[0].name() == "start" => time_type(end.data_type()),
+            _ => plan_err!("a window can be made over a time or over another window, not over {t}"),
+        },
         other => plan_err!(
             "a window or watermark wants a TIMESTAMP or DATE column, not {other}; cast it, as in CAST(x AS TIMESTAMP)"
         ),
     }
+}
+
+/// The last instant of each window: one unit before its end, which belongs to the next.
+fn last_instants(windows: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let windows = windows.as_struct();
+    let Some(ends) = windows.column_by_name("end") else { return exec_err!("a window without an end") };
+    let ends = time_values(&cast(ends, data_type)?)?;
+    let of = |row: usize| (windows.is_valid(row) && ends.is_valid(row)).then(|| ends.value(row));
+    let last = (0..windows.len()).map(|row| match of(row) {
+        Some(end) => end.checked_sub(1).map(Some).ok_or_else(|| out_of_range(end)),
+        None => Ok(None),
+    });
+    typed(last.collect::<Result<Int64Array>>()?, data_type)
 }
 
 fn length(value: &ColumnarValue) -> Result<i64> {
@@ -240,7 +266,7 @@ pub fn check_units(plan: &LogicalPlan) -> crate::error::Result<()> {
 
 fn wrong_unit(expr: &Expr, input: &LogicalPlan) -> Option<Error> {
     let call = window_call(expr)?;
-    let unit = unit_of(&call.time.get_type(input.schema()).ok()?).ok()?;
+    let unit = unit_of(&time_type(&call.time.get_type(input.schema()).ok()?).ok()?).ok()?;
     let error = call.shape()?.in_unit(unit).err()?;
     let place = call.time.column_refs().into_iter().find_map(first_span);
     Some(Error::from(error).at(place).help("take other lengths, or CAST the time, as in CAST(x AS TIMESTAMP)"))

@@ -28,14 +28,6 @@ struct Blocks;
 impl VisitorMut for Blocks {
     type Break = Box<Error>;
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-        match call.name.to_string().to_lowercase().as_str() {
-            "window_time" => ControlFlow::Break(Box::new(Error::not_yet("window_time(…), for windows over windows"))),
-            _ => ControlFlow::Continue(()),
-        }
-    }
-
     fn post_visit_query(&mut self, query: &mut ast::Query) -> Flow {
         let order_by = query.order_by.take();
         let rewritten = rewrite_set(&mut query.body, &mut query.order_by, order_by);
