@@ -26,6 +26,7 @@ use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_sc
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
+use super::linear;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
@@ -333,13 +334,13 @@ impl Cutter<'_> {
         let time = time_key(&aggregate);
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate))?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above { filters: false, top: false }).await?;
-        if input.signed {
-            return Err(Error::not_yet("an aggregate over rows that are taken back"));
-        }
+        let columns: Vec<_> = aggregate.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let comes_and_goes = self.mode == OutputMode::Update && above.filters;
         if above.top {
             mode::check_target(self.mode, self.target, comes_and_goes)?;
         }
+        // Over changes a group can cease to be.
+        let comes_and_goes = comes_and_goes || self.mode == OutputMode::Update && input.signed;
         let takes_back = self.mode != OutputMode::Append && !above.top
             || self.mode == OutputMode::Update && (comes_and_goes || self.target.signed);
         let emit = match self.mode {
@@ -347,15 +348,25 @@ impl Cutter<'_> {
             OutputMode::Complete if above.top => Emit::All,
             _ => Emit::Changed { old: takes_back },
         };
-        let Aggregate { group_expr, aggr_expr, .. } = aggregate;
-        let below = Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?;
+        let (below, linear) = if input.signed {
+            let sum = self.state.aggregate_functions().get("sum").cloned();
+            let sum = sum.ok_or_else(|| Error::internal("a session without sum"))?;
+            let linear = linear::linear(&aggregate, retract::carry(input.plan)?, &sum)?;
+            (linear.aggregate.clone(), Some(linear))
+        } else {
+            let Aggregate { group_expr, aggr_expr, .. } = aggregate;
+            (Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?, None)
+        };
         let operator = self.operators.len();
         let mut request = self.request(emit, input.lag);
         let Cut { first, chain } = cut(&below, time, &mut request).await?;
         let name = chain.aggregate.name.clone();
-        let columns = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect::<Vec<_>>();
+        let of_operator: Vec<_> = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
-        let plan = result_of(&columns, &leaf, takes_back)?;
+        let mut plan = result_of(&of_operator, &leaf, takes_back)?;
+        if let Some(linear) = linear {
+            plan = linear.finish(plan, &columns, takes_back)?;
+        }
         Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
     }
 

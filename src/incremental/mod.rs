@@ -9,6 +9,7 @@ mod cut;
 mod deduplicate;
 mod explain;
 mod fragment;
+mod linear;
 mod lower;
 mod mode;
 mod names;

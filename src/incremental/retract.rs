@@ -15,7 +15,8 @@ use crate::delta::{Delta, Op};
 use crate::error::{Error, Result};
 
 const KEY: &str = "__key";
-const WEIGHT: &str = "__weight";
+/// What a row's weight is called on its way.
+pub const WEIGHT: &str = "__weight";
 
 /// Where the hidden columns are in a fragment's result: the last two.
 #[derive(Debug, Clone)]

@@ -73,7 +73,9 @@ impl World {
         cancel.clear();
         let all = self.query(query)?.state_contents(&|| cancel.is_cancelled())?;
         let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
-        let mut found = all.into_iter().filter(|(name, _)| operator.is_none_or(|wanted| is_operator(name, wanted)));
+        let exact = names.iter().any(|name| Some(name.as_str()) == operator);
+        let wanted = |name: &str| operator.is_none_or(|wanted| name == wanted || !exact && is_operator(name, wanted));
+        let mut found = all.into_iter().filter(|(name, _)| wanted(name));
         match (found.next(), found.next()) {
             (Some((_, batch)), None) => self.seen(&batch.schema(), &[batch], None),
             (None, _) if names.is_empty() => Err(Failure::new(format!("query {query} remembers nothing"))),
