@@ -10,7 +10,7 @@ use crate::checkpoint::Store;
 use crate::delta::keys::split;
 use crate::error::{Error, Result};
 use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
-use crate::state::{OperatorState, StateTable};
+use crate::state::{OperatorState, StateTable, Times};
 
 /// What was changed in one state in a batch, for the state's file.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Operators {
         let specs = spec.states();
         let open = |spec: &StateSpec| {
             let times = |keys: &[ArrayRef]| spec.times(keys);
-            let times = spec.forget.map(|by| (by.column + 1, &times as &dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>));
+            let times = spec.forget.map(|by| (by.column + 1, &times as &Times<'_>));
             OperatorState::open(store.clone(), &spec.shape(partitions), version, times)
         };
         let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;

@@ -17,5 +17,5 @@ mod table;
 /// Which files make up a version, and which are no longer needed.
 pub mod versions;
 
-pub use operator_state::{OperatorState, Shape, Spread};
+pub use operator_state::{OperatorState, Shape, Spread, Times};
 pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

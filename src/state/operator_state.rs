@@ -41,6 +41,9 @@ pub struct Spread {
     pub columns: usize,
 }
 
+/// Gives rows, by their columns, the times at which they may be forgotten.
+pub type Times<'a> = dyn Fn(&[ArrayRef]) -> Result<Vec<i64>> + 'a;
+
 /// An operator's state. See the module's documentation.
 pub struct OperatorState {
     store: Arc<dyn Store>,
@@ -82,7 +85,7 @@ impl OperatorState {
         store: Arc<dyn Store>,
         shape: &Shape,
         version: Option<u64>,
-        times: Option<(usize, &dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>)>,
+        times: Option<(usize, &Times<'_>)>,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
         let unwritten = match read_schema(store.as_ref(), &folder)? {
