@@ -222,7 +222,8 @@ pub(super) fn shapes(spec: &Arc<ChainSpec>, partitions: usize) -> Vec<Shape> {
         rows: aggregate.state_schema.clone(),
         keys: aggregate.key_schema.clone(),
         codec: spec.codec.clone(),
-        stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions),
+        stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions)
+            .made_by(aggregate.casts.clone()),
         partitions,
         spread: None,
     };

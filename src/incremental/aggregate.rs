@@ -151,6 +151,8 @@ pub struct Named {
     pub functions: Vec<String>,
     /// The functions in the order of their names, as they are remembered: by their places in the SELECT.
     order: Vec<usize>,
+    /// The casts in keys and functions, which no name shows; `None` where there are none.
+    casts: Option<String>,
 }
 
 impl Named {
@@ -173,7 +175,14 @@ impl Named {
                 functions[order[at]] += &format!("#{same}");
             }
         }
-        Named { keys: aggregate.group_expr.iter().map(key).collect(), functions, order }
+        let keys: Vec<String> = aggregate.group_expr.iter().map(key).collect();
+        let in_order = order.iter().map(|n| (&functions[*n], &aggregate.aggr_expr[*n]));
+        let casts = keys.iter().zip(&aggregate.group_expr).chain(in_order).filter_map(|(name, expr)| {
+            let casts = names.casts(expr);
+            (!casts.is_empty()).then(|| format!("{name} of {}", casts.join(", ")))
+        });
+        let casts = Some(casts.collect::<Vec<_>>().join("; ")).filter(|casts| !casts.is_empty());
+        Named { keys, functions, order, casts }
     }
 }
 
@@ -306,6 +315,7 @@ fn chain(
         state_schema: Arc::new(Schema::new(state_fields)),
         emit: request.emit,
         forget,
+        casts: names.casts.clone(),
     };
     let distinct = arguments.into_iter().enumerate().map(|(n, argument)| {
         let value = numbered(width, &argument.name, &argument.data_type);

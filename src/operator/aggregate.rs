@@ -71,6 +71,8 @@ pub struct AggregateSpec {
     pub key_schema: SchemaRef,
     pub emit: Emit,
     pub forget: Option<ForgetBy>,
+    /// The casts in keys and functions, which names don't show.
+    pub casts: Option<String>,
 }
 
 impl AggregateSpec {

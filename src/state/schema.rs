@@ -21,7 +21,7 @@ pub struct StateSchema {
     pub values: Vec<StateField>,
     /// The version of each function whose states are among the values.
     pub functions: BTreeMap<String, String>,
-    /// The text that makes the rows, where what is remembered fits no other.
+    /// What makes the rows beside what names say, where what is remembered fits nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
