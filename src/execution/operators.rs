@@ -57,8 +57,9 @@ impl Operators {
         partitions: usize,
         version: Option<u64>,
     ) -> Result<Self> {
-        let aggregate = spec.aggregate.forget;
-        let forgets = std::iter::once(aggregate).chain(spec.distinct.iter().map(|(spec, _)| spec.forget));
+        let elements = spec.elements().map(|(spec, _)| spec.forget);
+        let distinct = spec.distinct.iter().map(|(spec, _)| spec.forget);
+        let forgets = std::iter::once(spec.aggregate.forget).chain(elements).chain(distinct);
         let open = |(shape, forget): (&Shape, Option<ForgetBy>)| {
             let times = |keys: &[ArrayRef]| Ok(forget.map(|by| by.times(keys)).transpose()?.unwrap_or_default());
             let times: Option<&dyn Fn(&[ArrayRef]) -> Result<Vec<i64>>> =
@@ -227,14 +228,26 @@ pub(super) fn shapes(spec: &Arc<ChainSpec>, partitions: usize) -> Vec<Shape> {
         partitions,
         spread: None,
     };
-    let others = spec.distinct.iter().map(|(distinct, codec)| Shape {
+    // What belongs to a group lies where the group lies.
+    let spread = |members| Some(Spread { codec: spec.codec.clone(), columns: aggregate.keys.len(), members });
+    let elements = spec.elements().map(|(elements, codec)| {
+        let (keys, values) = (elements.keys.fields(), &elements.rows.fields()[elements.keys.fields().len()..]);
+        Shape {
+            rows: elements.rows.clone(),
+            keys: elements.keys.clone(),
+            codec: codec.clone(),
+            stored: StateSchema::new(&elements.name, keys, &values.iter().cloned().collect(), BTreeMap::new()),
+            partitions,
+            spread: spread(true),
+        }
+    });
+    let distinct = spec.distinct.iter().map(|(distinct, codec)| Shape {
         rows: distinct.keys.clone(),
         keys: distinct.keys.clone(),
         codec: codec.clone(),
         stored: StateSchema::new(&distinct.name, distinct.keys.fields(), Schema::empty().fields(), BTreeMap::new()),
         partitions,
-        // A group's values lie where the group lies.
-        spread: Some(Spread { codec: spec.codec.clone(), columns: aggregate.keys.len() }),
+        spread: spread(false),
     });
-    std::iter::once(first).chain(others).collect()
+    std::iter::once(first).chain(elements).chain(distinct).collect()
 }

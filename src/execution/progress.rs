@@ -159,9 +159,10 @@ impl Measured {
     fn state_operators(&self, run: &Run) -> Vec<Value> {
         let (Some(part), Some(operators)) = (&run.plan.aggregate, &run.operators) else { return Vec::new() };
         let names = part.chain.names().zip(crate::incremental::bounds(&part.chain));
+        let aggregate = 1 + part.chain.aggregate.elements.len();
         let one = |(n, (measured, (name, bound))): (usize, (&OperatorMeasured, (&str, String)))| {
             let mut doc = Map::new();
-            doc.insert("operatorName".into(), json!(if n == 0 { "stateStoreSave" } else { "dedupe" }));
+            doc.insert("operatorName".into(), json!(if n < aggregate { "stateStoreSave" } else { "dedupe" }));
             if let Some((rows, _)) = measured.size {
                 doc.insert("numRowsTotal".into(), json!(rows));
             }

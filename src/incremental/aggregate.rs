@@ -2,26 +2,24 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::batch_cell::BatchCell;
+use super::chain::chain;
 use super::fragment::{Fragment, as_aggregate, partial_of};
-use super::lower::{Lowered, lower, values_of};
+use super::lower::values_of;
 use super::names::Names;
 use super::panes::{PanesExec, pane};
 use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
-use crate::delta::keys::KeyCodec;
-use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, Emit, ForgetBy};
+use crate::operator::{ChainSpec, Emit};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
 use crate::planner::window_functions::{START, Which, WindowShape, window_call};
@@ -150,9 +148,9 @@ pub struct Named {
     /// In the order of the SELECT.
     pub functions: Vec<String>,
     /// The functions in the order of their names, as they are remembered: by their places in the SELECT.
-    order: Vec<usize>,
+    pub order: Vec<usize>,
     /// The casts in keys and functions, which no name shows; `None` where there are none.
-    casts: Option<String>,
+    pub casts: Option<String>,
 }
 
 impl Named {
@@ -262,83 +260,6 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
         return Ok(input);
     }
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
-}
-
-/// The operators: the aggregate, and a distinct for each argument whose values it wants once.
-fn chain(
-    partial: &AggregateExec,
-    time: Option<TimeKey>,
-    order_matters: bool,
-    names: &Named,
-    request: &Request<'_>,
-) -> Result<ChainSpec> {
-    let schema = partial.schema();
-    let width = partial.group_expr().num_group_exprs();
-    if (names.keys.len(), names.functions.len()) != (width, partial.aggr_expr().len()) {
-        return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
-    }
-    let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
-    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f.data_type())).collect();
-    let forget = match time {
-        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
-        _ => None,
-    };
-    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
-    let Lowered { functions, feeds, arguments } = lower(partial, &function_names)?;
-    let mut at = width;
-    let mut states = Vec::new();
-    for (function, name) in functions.iter().zip(&function_names) {
-        let fields = function.state_fields()?;
-        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
-            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
-            None => numbered(at + n, f.name(), f.data_type()),
-        };
-        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
-        at += fields.len();
-    }
-    let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
-    let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
-    // Behind the operator columns are known by their places in the SELECT.
-    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
-    let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
-    let aggregate = AggregateSpec {
-        name: "aggregate".into(),
-        key_schema: Arc::new(Schema::new(keys.clone())),
-        keys: keys.clone(),
-        functions,
-        names: function_names,
-        order_matters,
-        states,
-        feeds,
-        inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
-        output: Arc::new(Schema::new(output)),
-        state_schema: Arc::new(Schema::new(state_fields)),
-        emit: request.emit,
-        forget,
-        casts: names.casts.clone(),
-    };
-    let distinct = arguments.into_iter().enumerate().map(|(n, argument)| {
-        let value = numbered(width, &argument.name, &argument.data_type);
-        let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
-        let codec = Arc::new(KeyCodec::new(&keys)?);
-        let name = if n == 0 { "distinct".into() } else { format!("distinct#{}", n + 1) };
-        let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
-        Ok((Arc::new(spec), codec))
-    });
-    let codec = Arc::new(KeyCodec::new(&keys)?);
-    Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, distinct: distinct.collect::<Result<_>>()? })
-}
-
-fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
-    Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
-}
-
-fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
-    let size = match time.time {
-        EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
-        _ => 0,
-    };
-    Ok(ForgetBy { column: time.key, size })
 }
 
 /// The output of an aggregation as the columns of a leaf.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use arrow::datatypes::FieldRef;
 
 use super::IncrementalPlan;
-use crate::operator::{AggregateSpec, ChainSpec, Emit, Feed};
+use crate::operator::{AggregateSpec, ChainSpec, Emit, Feed, Keep};
 use crate::planner::interval_text;
 
 /// The plan as text, the sink's side first.
@@ -24,18 +24,17 @@ pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
         let mut bounds = bounds(&part.chain).into_iter();
         line(indent, format!("Operator {}: {}", aggregate.name, describe(aggregate)));
         line(indent, format!("  state: {}", bounds.next().unwrap_or_default()));
+        for (n, (elements, bound)) in aggregate.elements.iter().zip(bounds.by_ref()).enumerate() {
+            let names = fed_by(aggregate, Feed::Elements(n));
+            line(indent, format!("  state of {}, for {names}: {bound}", elements.name));
+        }
         if let Some(costs) = grows_within_groups(aggregate) {
             line(indent, format!("  {costs}"));
         }
         indent += 2;
         for (n, ((distinct, _), bound)) in part.chain.distinct.iter().zip(bounds).enumerate() {
-            let wants = |at: &usize| aggregate.feeds[*at] == Feed::Values(n + 1);
-            let names: Vec<&str> =
-                (0..aggregate.names.len()).filter(wants).map(|at| aggregate.names[at].as_str()).collect();
-            line(
-                indent,
-                format!("Operator {}: hands each value of a group on once, for {}", distinct.name, names.join(", ")),
-            );
+            let names = fed_by(aggregate, Feed::Values(n + 1));
+            line(indent, format!("Operator {}: hands each value of a group on once, for {names}", distinct.name));
             line(indent, format!("  state: {bound}"));
         }
     }
@@ -51,6 +50,12 @@ pub fn explain(plan: &IncrementalPlan, sink: &str) -> String {
         line(indent + 2, format!("Static table {}", table.name));
     }
     text
+}
+
+/// The functions that are fed so.
+fn fed_by(spec: &AggregateSpec, feed: Feed) -> String {
+    let names = spec.names.iter().zip(&spec.feeds).filter(|(_, is)| **is == feed);
+    names.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn name(field: &str) -> &str {
@@ -70,10 +75,11 @@ fn describe(spec: &AggregateSpec) -> String {
 
 /// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
 fn grows_within_groups(spec: &AggregateSpec) -> Option<String> {
-    // The lists of approximate functions are sketches, of a size that does not grow.
+    // The lists of approximate functions are sketches, of a size that does not grow; nth_value keeps n values.
     let holds_values = |n: &usize| {
         let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
-        lists(&spec.states[*n]) && !spec.functions[*n].fun().name().starts_with("approx_")
+        let function = spec.functions[*n].fun().name();
+        lists(&spec.states[*n]) && !function.starts_with("approx_") && function != "nth_value"
     };
     let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
     (!growing.is_empty()).then(|| {
@@ -84,7 +90,7 @@ fn grows_within_groups(spec: &AggregateSpec) -> Option<String> {
     })
 }
 
-/// What bounds the state of each operator, the aggregate first.
+/// What bounds each state, in the order of [`ChainSpec::names`].
 pub fn bounds(chain: &ChainSpec) -> Vec<String> {
     let spec = &chain.aggregate;
     let each = |row: &str| match spec.forget {
@@ -93,9 +99,15 @@ pub fn bounds(chain: &ChainSpec) -> Vec<String> {
         None => format!("UNBOUNDED: {row}, kept for ever, as no key is a watermarked time"),
     };
     let group = if spec.keys.is_empty() { "one row".into() } else { each("one row a group") };
-    let value = || match spec.keys.is_empty() {
-        true => "UNBOUNDED: one row a value, kept for ever".into(),
-        false => each("one row a value of a group").replace("sends all of them", "sends all groups"),
+    let in_group = |row: &str, which: &str| match spec.keys.is_empty() {
+        true => format!("UNBOUNDED: {row}{which}, kept for ever"),
+        false => each(&format!("{row} of a group{which}")).replace("sends all of them", "sends all groups"),
     };
-    std::iter::once(group).chain(chain.distinct.iter().map(|_| value())).collect()
+    let elements = spec.elements.iter().map(|elements| match elements.keep {
+        Keep::InOrder => in_group("one row an element", ""),
+        Keep::Counted { once: false } => in_group("one row an element", ", equal ones counted in one"),
+        Keep::Counted { once: true } => in_group("one row an element", ", equal ones once"),
+    });
+    let distinct = chain.distinct.iter().map(|_| in_group("one row a value", ""));
+    std::iter::once(group).chain(elements).chain(distinct).collect()
 }

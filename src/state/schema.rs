@@ -74,6 +74,16 @@ impl std::fmt::Display for StateSchema {
             fields.iter().map(column).collect::<Vec<_>>().join(", ")
         };
         write!(f, "keys ({}), values ({})", columns(&self.keys), columns(&self.values))?;
+        // Those whose states are among the values are seen there.
+        let seen = |function: &str| {
+            let column =
+                |field: &StateField| field.name.split_once(':').is_some_and(|(_, name)| name.starts_with(function));
+            self.values.iter().any(column)
+        };
+        let others: Vec<&str> = self.functions.keys().map(String::as_str).filter(|name| !seen(name)).collect();
+        if !others.is_empty() {
+            write!(f, ", functions ({})", others.join(", "))?;
+        }
         self.text.as_ref().map_or(Ok(()), |text| write!(f, ", made by {text}"))
     }
 }

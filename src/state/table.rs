@@ -19,6 +19,7 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 
+use super::members::Members;
 use crate::delta::keys::{KeyCodec, Keys, same};
 use crate::error::{Error, Result};
 
@@ -92,6 +93,8 @@ pub struct StateTable {
     free: Vec<Slot>,
     /// For operators that forget by time: time → the slots that end then.
     by_time: BTreeMap<i64, Vec<Slot>>,
+    /// For operators that ask for the rows of a group.
+    members: Option<Members>,
 }
 
 impl StateTable {
@@ -108,7 +111,13 @@ impl StateTable {
             order: Vec::new(),
             free: Vec::new(),
             by_time: BTreeMap::new(),
+            members: None,
         }
+    }
+
+    /// The same, whose rows can be asked for by the first `columns` of their keys, as `codec` makes groups of them.
+    pub fn with_members(self, codec: Arc<KeyCodec>, columns: usize) -> Self {
+        StateTable { members: Some(Members::new(codec, columns)), ..self }
     }
 
     /// What makes keys of key columns, and back.
@@ -196,10 +205,17 @@ impl StateTable {
 
     /// The value columns of these slots, all of which have values.
     pub fn values(&self, slots: &[Slot]) -> Result<Vec<ArrayRef>> {
-        self.gather(slots, self.key_columns..self.schema.fields().len())
+        self.columns(slots, self.key_columns..self.schema.fields().len())
     }
 
-    fn gather(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+    /// The slots of a group, where [`StateTable::with_members`] has been asked for: in the order in which they were written,
+    /// or of their keys where they were loaded.
+    pub fn members(&self, group: &[u8]) -> &[Slot] {
+        self.members.as_ref().map_or(&[], |members| members.of(group))
+    }
+
+    /// Columns of these slots, all of which have values, by their places in [`StateTable::schema`].
+    pub fn columns(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
         let mut dense = vec![u32::MAX; self.chunks.len()];
         let mut used: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(slots.len());
@@ -244,6 +260,9 @@ impl StateTable {
                 }
             }
         }
+        if let Some(members) = &mut self.members {
+            members.add(rows.columns(), &slots, |slot| self.slots[slot as usize].place == Place::NONE)?;
+        }
         let written = slots.len();
         self.push_chunk(rows.clone(), slots);
         self.tidy(written + 8_192)?;
@@ -265,6 +284,17 @@ impl StateTable {
         for (slot, time) in slots.iter().zip(times(&self.key_columns(&slots)?)?) {
             self.by_time.entry(time).or_default().push(*slot);
         }
+        Ok(())
+    }
+
+    /// Finds out which rows belong to which group, once everything is loaded.
+    pub fn index_members(&mut self) -> Result<()> {
+        let Some(members) = &self.members else { return Ok(()) };
+        let mut members = members.emptied();
+        let mut slots = self.slots();
+        slots.sort_unstable_by(|a, b| self.key_bytes(*a).cmp(self.key_bytes(*b)));
+        members.add(&self.key_columns(&slots)?, &slots, |_| true)?;
+        self.members = Some(members);
         Ok(())
     }
 
@@ -296,6 +326,9 @@ impl StateTable {
             return Ok(None);
         }
         let columns = self.key_columns(&due)?;
+        if let Some(members) = &mut self.members {
+            members.remove(&columns, due.len())?;
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(due.len()));
         let keys = RecordBatch::try_new_with_options(key_schema.clone(), columns, &options).map_err(arrow_error)?;
         for slot in &due {
@@ -324,7 +357,13 @@ impl StateTable {
     pub fn memory(&self) -> usize {
         let chunks: usize =
             self.chunks.iter().flatten().map(|c| c.rows.get_array_memory_size() + c.slots.len() * 4).sum();
-        chunks + self.keys.memory() + self.slots.len() * 12 + self.index.capacity() * 9 + self.by_time.len() * 48
+        let members = self.members.as_ref().map_or(0, |members| members.memory(self.len()));
+        chunks
+            + members
+            + self.keys.memory()
+            + self.slots.len() * 12
+            + self.index.capacity() * 9
+            + self.by_time.len() * 48
     }
 
     fn forget_one(&mut self, slot: Slot) {
@@ -411,7 +450,7 @@ impl StateTable {
                 chunk.slots.iter().enumerate().filter(|(row, slot)| is_live(*row, **slot)).map(|(_, slot)| *slot),
             );
         }
-        let columns = self.gather(&slots, 0..self.schema.fields().len())?;
+        let columns = self.columns(&slots, 0..self.schema.fields().len())?;
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
         self.push_chunk(rows, slots);
