@@ -47,6 +47,17 @@ impl KeyCodec {
         Ok(KeyCodec { converter, floats, plain, hasher: foldhash::fast::FixedState::with_seed(0x6c65_7661_6461) })
     }
 
+    /// A codec that keeps the columns behind the first `groups` bit by bit: they are values, of which no two are one.
+    ///
+    /// # Errors
+    /// As [`KeyCodec::new`].
+    pub fn exact_behind(fields: &[FieldRef], groups: usize) -> Result<Self> {
+        let mut codec = KeyCodec::new(fields)?;
+        codec.floats.iter_mut().skip(groups).for_each(|float| *float = false);
+        codec.plain = fields.iter().all(|f| f.data_type().is_primitive()) && !codec.floats.contains(&true);
+        Ok(codec)
+    }
+
     /// The keys of `rows` rows; `columns` as given to [`KeyCodec::new`], and possibly none at all.
     pub fn encode(&self, columns: &[ArrayRef], rows: usize) -> Result<Keys> {
         let columns: Vec<ArrayRef> = columns

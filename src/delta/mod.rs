@@ -6,6 +6,7 @@
 
 pub mod keys;
 mod op;
+pub mod own;
 pub mod time;
 
 pub use op::Op;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::DataType;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
@@ -10,19 +11,17 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::batch_cell::BatchCell;
+use super::chain::chain;
 use super::fragment::{Fragment, as_aggregate, partial_of};
-use super::lower::{Lowered, lower, values_of};
+use super::lower::values_of;
 use super::names::Names;
 use super::panes::{PanesExec, pane};
 use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
-use crate::delta::keys::KeyCodec;
-use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, Emit, ForgetBy};
+use crate::operator::{ChainSpec, Emit};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
 use crate::planner::window_functions::{LAST, START, Which, WindowShape, window_call};
@@ -183,7 +182,9 @@ pub struct Named {
     /// In the order of the SELECT.
     pub functions: Vec<String>,
     /// The functions in the order of their names, as they are remembered: by their places in the SELECT.
-    order: Vec<usize>,
+    pub order: Vec<usize>,
+    /// The casts in keys and functions, which no name shows; `None` where there are none.
+    pub casts: Option<String>,
 }
 
 impl Named {
@@ -206,7 +207,14 @@ impl Named {
                 functions[order[at]] += &format!("#{same}");
             }
         }
-        Named { keys: aggregate.group_expr.iter().map(key).collect(), functions, order }
+        let keys: Vec<String> = aggregate.group_expr.iter().map(key).collect();
+        let in_order = order.iter().map(|n| (&functions[*n], &aggregate.aggr_expr[*n]));
+        let casts = keys.iter().zip(&aggregate.group_expr).chain(in_order).filter_map(|(name, expr)| {
+            let casts = names.casts(expr);
+            (!casts.is_empty()).then(|| format!("{name} of {}", casts.join(", ")))
+        });
+        let casts = Some(casts.collect::<Vec<_>>().join("; ")).filter(|casts| !casts.is_empty());
+        Named { keys, functions, order, casts }
     }
 }
 
@@ -287,89 +295,6 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
         return Ok(input);
     }
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
-}
-
-/// The operators: the aggregate, and a distinct for each argument whose values it wants once.
-fn chain(
-    partial: &AggregateExec,
-    time: Option<TimeKey>,
-    order_matters: bool,
-    names: &Named,
-    request: &mut Request<'_>,
-) -> Result<ChainSpec> {
-    let schema = partial.schema();
-    let width = partial.group_expr().num_group_exprs();
-    if (names.keys.len(), names.functions.len()) != (width, partial.aggr_expr().len()) {
-        return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
-    }
-    let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
-    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f.data_type())).collect();
-    let forget = match time {
-        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
-        _ => None,
-    };
-    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
-    let Lowered { functions, feeds, arguments } = lower(partial, &function_names)?;
-    let mut at = width;
-    let mut states = Vec::new();
-    for (function, name) in functions.iter().zip(&function_names) {
-        let fields = function.state_fields()?;
-        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
-            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
-            None => numbered(at + n, f.name(), f.data_type()),
-        };
-        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
-        at += fields.len();
-    }
-    let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
-    let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
-    // Behind the operator columns are known by their places in the SELECT.
-    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
-    let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
-    let aggregate = AggregateSpec {
-        name: request.named.name("aggregate"),
-        key_schema: Arc::new(Schema::new(keys.clone())),
-        keys: keys.clone(),
-        functions,
-        names: function_names,
-        order_matters,
-        states,
-        feeds,
-        inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
-        output: Arc::new(Schema::new(output)),
-        state_schema: Arc::new(Schema::new(state_fields)),
-        emit: request.emit,
-        forget,
-    };
-    let distinct = arguments.into_iter().map(|argument| {
-        let value = numbered(width, &argument.name, &argument.data_type);
-        let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
-        let codec = Arc::new(KeyCodec::new(&keys)?);
-        let name = request.named.name("distinct");
-        let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
-        Ok((Arc::new(spec), codec))
-    });
-    let codec = Arc::new(KeyCodec::new(&keys)?);
-    Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, distinct: distinct.collect::<Result<_>>()? })
-}
-
-/// A column of a state, by a name of its own.
-pub fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
-    Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
-}
-
-fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
-    forget_at(time.key, time.time, data_type)
-}
-
-/// How rows are forgotten by a column that stands for such a time.
-pub fn forget_at(column: usize, time: EventTime, data_type: &DataType) -> Result<ForgetBy> {
-    let size = match time {
-        EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
-        EventTime::WindowLast => 1,
-        _ => 0,
-    };
-    Ok(ForgetBy { column, size })
 }
 
 /// Drops rows that are late by a column that stands for such a time.

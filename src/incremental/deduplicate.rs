@@ -8,7 +8,8 @@ use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::aggregate::{Request, forget_at, hydrated, late_tap, numbered, strip_alias};
+use super::aggregate::{Request, hydrated, late_tap, strip_alias};
+use super::chain::{forget_at, numbered};
 use super::fragment::Fragment;
 use super::names::Names;
 use crate::delta::keys::KeyCodec;

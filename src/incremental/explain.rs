@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Fragment, IncrementalPlan, OperatorNode};
+use crate::operator::Role;
 use crate::planner::interval_text;
 
 /// The plan as text, the sink's side first.
@@ -46,19 +47,26 @@ impl Tree<'_> {
     }
 
     fn operator(&mut self, indent: usize, node: &OperatorNode) -> usize {
-        let mut inner = indent;
-        for (n, state) in node.spec.states().iter().enumerate() {
-            let mut lines = match &state.serves {
-                Some(serves) => vec![serves.clone()],
-                None => node.spec.describe(),
+        let mut costs = Vec::new();
+        for state in node.spec.states() {
+            match &state.role {
+                Role::Own => {
+                    let mut lines = node.spec.describe().into_iter();
+                    self.line(indent, &format!("Operator {}: {}", state.name(), lines.next().unwrap_or_default()));
+                    self.line(indent, &format!("  state: {}", state.bound));
+                    costs = lines.collect();
+                }
+                Role::Part(serves) => {
+                    self.line(indent, &format!("  state of {}, for {serves}: {}", state.name(), state.bound));
+                }
+                Role::InFront(does) => {
+                    costs.drain(..).for_each(|line| self.line(indent, &format!("  {line}")));
+                    self.line(indent + 2, &format!("Operator {}: {does}", state.name()));
+                    self.line(indent + 2, &format!("  state: {}", state.bound));
+                }
             }
-            .into_iter();
-            let first = lines.next().unwrap_or_default();
-            self.line(inner, &format!("Operator {}: {first}", state.name()));
-            self.line(inner, &format!("  state: {}", state.bound));
-            lines.for_each(|line| self.line(inner, &format!("  {line}")));
-            inner = if n == 0 { inner + 2 } else { inner };
         }
+        costs.iter().for_each(|line| self.line(indent, &format!("  {line}")));
         let inputs: Vec<_> = node.inputs.iter().zip(&node.from).collect();
         inputs.into_iter().map(|(fragment, from)| self.fragment(indent + 2, fragment, from)).max().unwrap_or(indent)
     }

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod batch_cell;
+mod chain;
 mod cut;
 mod deduplicate;
 mod explain;

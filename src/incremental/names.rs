@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
@@ -42,6 +42,25 @@ impl Names {
     /// The name of what an expression computes.
     pub fn name(&self, expr: &Expr) -> String {
         self.bare(expr).schema_name().to_string()
+    }
+
+    /// The casts in an expression, which are part of no name: `CAST(v AS Int32)`.
+    pub fn casts(&self, expr: &Expr) -> Vec<String> {
+        let mut casts = Vec::new();
+        let walked = self.bare(expr).apply(|e| {
+            match e {
+                Expr::Cast(cast) => {
+                    casts.push(format!("CAST({} AS {})", cast.expr.schema_name(), cast.field.data_type()));
+                }
+                Expr::TryCast(cast) => {
+                    casts.push(format!("TRY_CAST({} AS {})", cast.expr.schema_name(), cast.field.data_type()));
+                }
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        // The walk stops at no error of ours.
+        if walked.is_err() { vec![expr.to_string()] } else { casts }
     }
 }
 

@@ -33,12 +33,11 @@ type DfResult<T> = datafusion::error::Result<T>;
 /// Unsupported, with the key or the function that can't run.
 pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
     let spec = &chain.aggregate;
-    for (distinct, codec) in &chain.distinct {
-        let values = distinct.keys.fields().iter().map(|field| some_values(field.data_type()));
+    let distinct = chain.distinct.iter().map(|(spec, codec)| (&spec.keys, codec));
+    for (keys, codec) in chain.elements().map(|(spec, codec)| (&spec.keys, codec)).chain(distinct) {
+        let values = keys.fields().iter().map(|field| some_values(field.data_type()));
         let kept = values.collect::<DfResult<Vec<_>>>().map_err(Error::from).and_then(|values| keep(codec, &values));
-        kept.map_err(|e| {
-            refused(distinct.keys.fields().last().map_or("DISTINCT", |value| name(value)), &e.to_string())
-        })?;
+        kept.map_err(|e| refused(keys.fields().last().map_or("DISTINCT", |value| name(value)), &e.to_string()))?;
     }
     let fields = partial.schema();
     let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));

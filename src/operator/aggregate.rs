@@ -1,7 +1,7 @@
 //! Aggregate: one output row for each group.
 //!
 //! RELATION   γ keys, f₁ … fₙ
-//! REMEMBERS  group key → the partial states of f₁ … fₙ
+//! REMEMBERS  group key → the partial states of f₁ … fₙ; or all elements of the group, in a table of their own
 //! ON CHANGE  merge the partial states of the group, add its new values; emit its new row (and take back the old one)
 //! FORGETS    groups whose time is at or before the watermark; in APPEND emits them then; in COMPLETE never
 //! REFUSES    input that retracts
@@ -11,10 +11,12 @@
 //! out   (a,7)              (b,1)
 //! ```
 //! Input 0 are partial states. A DISTINCT function gets plain values instead, each once, by an input of its argument's own.
+//! A function that needs all values of a group has no state: what the fragment hands out of it are the batch's
+//! [elements](super::elements).
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::error::DataFusionError;
@@ -22,9 +24,11 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::GroupsAccumulatorAdapter;
 
+use super::elements::{Elements, ElementsSpec};
 use super::forget::ForgetBy;
 use super::met_keys::MetKeys;
-use super::{BatchInfo, KeyedDelta, Operator, Output};
+use super::result::Memory;
+use super::{BatchInfo, KeyedDelta, Operator, Output, first};
 use crate::error::{Error, Result};
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
@@ -46,6 +50,8 @@ pub enum Feed {
     States(usize),
     /// The values of this input, behind the group's keys.
     Values(usize),
+    /// Everything that is remembered as these elements.
+    Elements(usize),
 }
 
 /// What all partitions of an aggregate share.
@@ -57,12 +63,14 @@ pub struct AggregateSpec {
     pub names: Vec<String>,
     /// A function's result depends on the order of its input: what is remembered comes first.
     pub order_matters: bool,
-    /// The fields of each function's partial state.
+    /// The fields of each function's partial state; none for those of elements.
     pub states: Vec<Vec<FieldRef>>,
     /// What each function is fed with.
     pub feeds: Vec<Feed>,
     /// The types of the values that the inputs from 1 on bring.
     pub inputs: Vec<DataType>,
+    /// What is remembered element by element; each in a table of its own, behind that of the groups.
+    pub elements: Vec<Arc<ElementsSpec>>,
     /// Keys, then one column a function.
     pub output: SchemaRef,
     /// Keys, then the states' fields.
@@ -71,6 +79,8 @@ pub struct AggregateSpec {
     pub key_schema: SchemaRef,
     pub emit: Emit,
     pub forget: Option<ForgetBy>,
+    /// The casts in keys and functions, which names don't show.
+    pub casts: Option<String>,
 }
 
 impl AggregateSpec {
@@ -100,45 +110,10 @@ impl AggregateSpec {
     fn merges(&self, n: usize) -> bool {
         let is_in = |(feed, fields): (&Feed, &Vec<FieldRef>)| match feed {
             Feed::States(first) => (*first..*first + fields.len()).contains(&n),
-            Feed::Values(_) => false,
+            Feed::Values(_) | Feed::Elements(_) => false,
         };
         self.feeds.iter().zip(&self.states).any(is_in)
     }
-
-    /// The functions' results from their states.
-    fn evaluate(&self, states: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>> {
-        let groups: Vec<usize> = (0..rows).collect();
-        let mut at = 0;
-        let mut out = Vec::with_capacity(self.functions.len());
-        for (function, fields) in self.functions.iter().zip(&self.states) {
-            let columns = &states[at..at + fields.len()];
-            at += fields.len();
-            if state_is_result(function, fields) {
-                out.push(columns[0].clone());
-                continue;
-            }
-            let mut accumulator = self.accumulator(function)?;
-            accumulator.merge_batch(columns, &groups, rows).map_err(Error::from)?;
-            out.push(accumulator.evaluate(EmitTo::All).map_err(Error::from)?);
-        }
-        Ok(out)
-    }
-
-    fn result(&self, mut keys: Vec<ArrayRef>, states: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
-        keys.extend(self.evaluate(states, rows)?);
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.output.clone(), keys, &options)
-            .map_err(|e| Error::internal(e.to_string()))
-    }
-}
-
-/// Functions whose only state is their result, so that nothing has to be computed from it.
-fn state_is_result(function: &AggregateFunctionExpr, state: &[FieldRef]) -> bool {
-    const SAME: &[&str] = &["count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
-    state.len() == 1
-        && !function.is_distinct()
-        && SAME.contains(&function.fun().name())
-        && state[0].data_type() == function.field().data_type()
 }
 
 /// One partition's work on one batch. See the module's documentation.
@@ -148,6 +123,7 @@ pub struct Aggregate {
     /// The slots this batch touched; a group's number in the batch is its index here.
     touched: Vec<Slot>,
     keys: MetKeys,
+    elements: Vec<Elements>,
     /// Values of inputs behind the first, with their groups' numbers.
     values: Vec<(Feed, ArrayRef, Vec<usize>)>,
     /// The slot and the group of each row at hand.
@@ -159,8 +135,9 @@ impl Aggregate {
     /// A partition that has seen nothing of any batch.
     pub fn new(spec: Arc<AggregateSpec>) -> Result<Self> {
         let accumulators = spec.accumulators()?;
+        let elements = spec.elements.iter().cloned().map(Elements::new).collect();
         let (touched, keys, values, slots, groups) = Default::default();
-        Ok(Aggregate { spec, accumulators, touched, keys, values, slots, groups })
+        Ok(Aggregate { spec, accumulators, touched, keys, elements, values, slots, groups })
     }
 
     /// Gives each row its group's number in the batch; new ones are appended to `touched`, and their keys kept.
@@ -261,7 +238,7 @@ impl Aggregate {
     }
 
     /// Writes the merged states; answers the keys and states of the touched groups in the order of their numbers.
-    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<Option<RecordBatch>> {
+    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<Option<(Vec<Slot>, RecordBatch)>> {
         // Some functions (`first_value … ORDER BY`) can't give the states of no group.
         if self.touched.is_empty() {
             return Ok(None);
@@ -269,7 +246,8 @@ impl Aggregate {
         let touched = std::mem::take(&mut self.touched);
         let keys = self.keys.columns(&touched, state)?;
         let mut states = Vec::new();
-        for (accumulator, fields) in self.accumulators.iter_mut().zip(&self.spec.states) {
+        let with_states = self.accumulators.iter_mut().zip(&self.spec.states).filter(|(_, fields)| !fields.is_empty());
+        for (accumulator, fields) in with_states {
             let columns = accumulator.state(EmitTo::All).map_err(Error::from)?;
             for (column, field) in columns.into_iter().zip(fields) {
                 states.push(as_declared(column, field)?);
@@ -278,14 +256,15 @@ impl Aggregate {
         self.accumulators = self.spec.accumulators()?;
         let times = self.spec.forget.map(|by| by.times(&keys)).transpose()?;
         out.updated += touched.len() as u64;
-        let rows = state.write(touched, keys, states, times.as_deref())?;
+        let rows = state.write(touched.clone(), keys, states, times.as_deref())?;
         out.upserts.push(rows.clone());
-        Ok(Some(rows))
+        Ok(Some((touched, rows)))
     }
 
-    fn emit(&self, slots: &[Slot], state: &StateTable, rows: &mut Vec<RecordBatch>) -> Result<()> {
+    fn emit(&self, slots: &[Slot], memory: &Memory<'_>, rows: &mut Vec<RecordBatch>) -> Result<()> {
         if !slots.is_empty() {
-            rows.push(self.spec.result(state.key_columns(slots)?, &state.values(slots)?, slots.len())?);
+            let (keys, states) = (memory.groups.key_columns(slots)?, memory.groups.values(slots)?);
+            rows.push(self.spec.result(slots, keys, &states, memory)?);
         }
         Ok(())
     }
@@ -296,8 +275,15 @@ impl Operator for Aggregate {
         &self.spec.name
     }
 
-    fn push(&mut self, input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
-        let first = self.touched.len();
+    fn push(
+        &mut self,
+        input: usize,
+        changes: &KeyedDelta,
+        _batch: &BatchInfo,
+        states: &mut [&mut StateTable],
+    ) -> Result<()> {
+        let (state, _) = first(states)?;
+        let known = self.touched.len();
         self.number_groups(changes, state)?;
         let columns = &changes.rows.columns()[self.spec.keys.len()..];
         let columns = match &changes.select {
@@ -312,7 +298,8 @@ impl Operator for Aggregate {
             }
         };
         if input == 0 {
-            let old = self.remembered(first, state)?;
+            self.elements.iter_mut().try_for_each(|elements| elements.push(changes))?;
+            let old = self.remembered(known, state)?;
             return self.merge(&columns, old);
         }
         for column in columns {
@@ -321,31 +308,38 @@ impl Operator for Aggregate {
         Ok(())
     }
 
-    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()> {
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()> {
+        let ((groups, elements), (out, outs)) = (first(states)?, first(out)?);
         if self.spec.emit == (Emit::Changed { old: true }) {
             let had: Vec<u32> =
-                (0..self.touched.len() as u32).filter(|n| state.has_values(self.touched[*n as usize])).collect();
+                (0..self.touched.len() as u32).filter(|n| groups.has_values(self.touched[*n as usize])).collect();
             let slots: Vec<Slot> = had.iter().map(|n| self.touched[*n as usize]).collect();
-            self.emit(&slots, state, &mut out.old_rows)?;
+            self.emit(&slots, &Memory { groups, elements }, &mut out.old_rows)?;
             out.old_keys = had;
         }
-        self.feed(state)?;
-        let written = self.write(state, out)?;
-        if let (Emit::Changed { old }, Some(written)) = (self.spec.emit, written) {
+        for ((held, state), out) in self.elements.iter_mut().zip(elements.iter_mut()).zip(outs.iter_mut()) {
+            held.write(state, out)?;
+        }
+        self.feed(groups)?;
+        let written = self.write(groups, out)?;
+        if let (Emit::Changed { old }, Some((slots, written))) = (self.spec.emit, written) {
             let (keys, states) = written.columns().split_at(self.spec.keys.len());
-            out.rows.push(self.spec.result(keys.to_vec(), states, written.num_rows())?);
+            out.rows.push(self.spec.result(&slots, keys.to_vec(), states, &Memory { groups, elements })?);
             if old {
                 out.new_keys = (0..written.num_rows() as u32).collect();
             }
         }
         if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
             if self.spec.emit == Emit::Closed {
-                self.emit(&state.due(until), state, &mut out.rows)?;
+                self.emit(&groups.due(until), &Memory { groups, elements }, &mut out.rows)?;
             }
-            ForgetBy::forget(until, &self.spec.key_schema, state, out)?;
+            ForgetBy::forget(until, &self.spec.key_schema, groups, out)?;
+            for ((held, state), out) in self.elements.iter().zip(elements.iter_mut()).zip(outs) {
+                held.forget(batch, state, out)?;
+            }
         }
         if self.spec.emit == Emit::All {
-            self.emit(&state.slots(), state, &mut out.rows)?;
+            self.emit(&groups.slots(), &Memory { groups, elements }, &mut out.rows)?;
         }
         Ok(())
     }

@@ -8,23 +8,31 @@
 //! All of them lie in the partition of the aggregate's group, so nothing is exchanged between partitions.
 
 use std::collections::BTreeMap;
+use std::slice::from_mut;
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
-use super::node::{OperatorPart, OperatorSpec, StateSpec};
-use super::{Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, Emit, Feed, KeyedDelta, Operator, Output};
+use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
+use super::{
+    Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, ElementsSpec, Emit, Feed, Keep, KeyedDelta, Operator,
+    Output,
+};
 use crate::delta::keys::KeyCodec;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
 use crate::state::{Spread, StateTable};
 
 /// What all partitions of a chain share.
+///
+/// States and outputs have one order everywhere: the aggregate's groups, its elements, then each distinct.
 pub struct ChainSpec {
     pub aggregate: Arc<AggregateSpec>,
     /// Of the aggregate's keys.
     pub codec: Arc<KeyCodec>,
+    /// The codecs of the keys of [`AggregateSpec::elements`].
+    pub elements: Vec<Arc<KeyCodec>>,
     /// With the codecs of their keys. Number n is the aggregate's input n + 1.
     pub distinct: Vec<(Arc<DistinctSpec>, Arc<KeyCodec>)>,
 }
@@ -50,29 +58,51 @@ impl OperatorSpec for ChainSpec {
             rows: aggregate.state_schema.clone(),
             keys: aggregate.key_schema.clone(),
             codec: self.codec.clone(),
-            stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions),
+            stored: StateSchema::new(&aggregate.name, aggregate.key_schema.fields(), &values, functions)
+                .made_by(aggregate.casts.clone()),
             spread: None,
             forget: aggregate.forget,
             kind: "stateStoreSave",
             bound: if aggregate.keys.is_empty() { "one row".into() } else { self.bound("one row a group") },
-            serves: None,
+            role: Role::Own,
         };
-        let others = self.distinct.iter().enumerate().map(|(n, (distinct, codec))| StateSpec {
+        // What belongs to a group lies where the group lies.
+        let spread = |members| Some(Spread { codec: self.codec.clone(), columns: aggregate.keys.len(), members });
+        let elements = self.elements().enumerate().map(|(n, (elements, codec))| {
+            let (keys, values) = (elements.keys.fields(), &elements.rows.fields()[elements.keys.fields().len()..]);
+            StateSpec {
+                rows: elements.rows.clone(),
+                keys: elements.keys.clone(),
+                codec: codec.clone(),
+                stored: StateSchema::new(&elements.name, keys, &values.iter().cloned().collect(), BTreeMap::new()),
+                spread: spread(true),
+                forget: elements.forget,
+                kind: "stateStoreSave",
+                bound: match elements.keep {
+                    Keep::InOrder => self.bound_in_group("one row an element", ""),
+                    Keep::Counted { once: false } => {
+                        self.bound_in_group("one row an element", ", equal ones counted in one")
+                    }
+                    Keep::Counted { once: true } => self.bound_in_group("one row an element", ", equal ones once"),
+                },
+                role: Role::Part(self.fed_by(Feed::Elements(n))),
+            }
+        });
+        let distinct = self.distinct.iter().enumerate().map(|(n, (distinct, codec))| StateSpec {
             rows: distinct.keys.clone(),
             keys: distinct.keys.clone(),
             codec: codec.clone(),
             stored: StateSchema::new(&distinct.name, distinct.keys.fields(), Schema::empty().fields(), BTreeMap::new()),
-            // A group's values lie where the group lies.
-            spread: Some(Spread { codec: self.codec.clone(), columns: aggregate.keys.len() }),
+            spread: spread(false),
             forget: distinct.forget,
             kind: "dedupe",
-            bound: match aggregate.keys.is_empty() {
-                true => "UNBOUNDED: one row a value, kept for ever".into(),
-                false => self.bound("one row a value of a group").replace("sends all of them", "sends all groups"),
-            },
-            serves: Some(format!("hands each value of a group on once, for {}", self.readers(n).join(", "))),
+            bound: self.bound_in_group("one row a value", ""),
+            role: Role::InFront(format!(
+                "hands each value of a group on once, for {}",
+                self.fed_by(Feed::Values(n + 1))
+            )),
         });
-        std::iter::once(first).chain(others).collect()
+        std::iter::once(first).chain(elements).chain(distinct).collect()
     }
 
     fn part(self: Arc<Self>) -> Result<Box<dyn OperatorPart>> {
@@ -113,22 +143,32 @@ impl ChainSpec {
         }
     }
 
-    /// The functions that read distinct number `n`.
-    fn readers(&self, n: usize) -> Vec<&str> {
-        let spec = &self.aggregate;
-        (0..spec.names.len())
-            .filter(|at| spec.feeds[*at] == Feed::Values(n + 1))
-            .map(|at| spec.names[at].as_str())
-            .collect()
+    fn bound_in_group(&self, row: &str, which: &str) -> String {
+        match self.aggregate.keys.is_empty() {
+            true => format!("UNBOUNDED: {row}{which}, kept for ever"),
+            false => self.bound(&format!("{row} of a group{which}")).replace("sends all of them", "sends all groups"),
+        }
+    }
+
+    /// The functions that are fed so.
+    fn fed_by(&self, feed: Feed) -> String {
+        let names = self.aggregate.names.iter().zip(&self.aggregate.feeds).filter(|(_, is)| **is == feed);
+        names.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the aggregate remembers element by element, with the codecs of the keys.
+    pub fn elements(&self) -> impl Iterator<Item = (&Arc<ElementsSpec>, &Arc<KeyCodec>)> {
+        self.aggregate.elements.iter().zip(&self.elements)
     }
 
     /// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
     fn grows_within_groups(&self) -> Option<String> {
         let spec = &self.aggregate;
-        // The lists of approximate functions are sketches, of a size that does not grow.
+        // The lists of approximate functions are sketches, of a size that does not grow; nth_value keeps n values.
         let holds_values = |n: &usize| {
             let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
-            lists(&spec.states[*n]) && !spec.functions[*n].fun().name().starts_with("approx_")
+            let function = spec.functions[*n].fun().name();
+            lists(&spec.states[*n]) && !function.starts_with("approx_") && function != "nth_value"
         };
         let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
         (!growing.is_empty()).then(|| {
@@ -154,6 +194,17 @@ impl Chain {
         let distinct = spec.distinct.iter().map(|(spec, _)| Distinct::new(spec.clone())).collect();
         Ok(Chain { spec, aggregate, distinct })
     }
+
+    /// The aggregate's part, and the others'.
+    fn split<'a, T>(&self, all: &'a mut [T]) -> Result<(&'a mut [T], &'a mut [T])> {
+        let own = 1 + self.spec.aggregate.elements.len();
+        let wrong = || Error::internal("operators and what they remember differ in number");
+        if all.len() != own + self.distinct.len() {
+            Err(wrong())
+        } else {
+            all.split_at_mut_checked(own).ok_or_else(wrong)
+        }
+    }
 }
 
 impl OperatorPart for Chain {
@@ -164,28 +215,27 @@ impl OperatorPart for Chain {
         batch: &BatchInfo,
         states: &mut [&mut StateTable],
     ) -> Result<()> {
-        let Some((state, others)) = states.split_first_mut() else { return Ok(()) };
-        self.aggregate.push(0, rows, batch, state)?;
+        let (own, others) = self.split(states)?;
+        self.aggregate.push(0, rows, batch, own)?;
         for (distinct, state) in self.distinct.iter_mut().zip(others) {
-            distinct.push(0, rows, batch, state)?;
+            distinct.push(0, rows, batch, from_mut(state))?;
         }
         Ok(())
     }
 
     fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable]) -> Result<Vec<Output>> {
-        let mut outputs = vec![Output::default()];
-        let Some((state, others)) = states.split_first_mut() else { return Ok(outputs) };
+        let mut outputs: Vec<Output> = states.iter().map(|_| Output::default()).collect();
+        let (own, others) = self.split(states)?;
+        let (own_outputs, other_outputs) = self.split(&mut outputs)?;
         let width = self.spec.aggregate.keys.len();
-        for (n, (distinct, memory)) in self.distinct.iter_mut().zip(others).enumerate() {
-            let mut output = Output::default();
-            distinct.finish(batch, memory, &mut output)?;
+        for (n, ((distinct, memory), output)) in self.distinct.iter_mut().zip(others).zip(other_outputs).enumerate() {
+            distinct.finish(batch, from_mut(memory), from_mut(output))?;
             for rows in std::mem::take(&mut output.rows) {
                 let keys = Arc::new(self.spec.codec.encode(&rows.columns()[..width], rows.num_rows())?);
-                self.aggregate.push(n + 1, &KeyedDelta { rows, keys, select: None }, batch, state)?;
+                self.aggregate.push(n + 1, &KeyedDelta { rows, keys, select: None }, batch, own)?;
             }
-            outputs.push(output);
         }
-        self.aggregate.finish(batch, state, &mut outputs[0])?;
+        self.aggregate.finish(batch, own, own_outputs)?;
         Ok(outputs)
     }
 }

@@ -22,7 +22,7 @@ use arrow::datatypes::{Fields, SchemaRef};
 
 use super::forget::ForgetBy;
 use super::met_keys::MetKeys;
-use super::node::{OperatorPart, OperatorSpec, StateSpec};
+use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
 use super::{BatchInfo, KeyedDelta, Output};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ impl OperatorSpec for DeduplicateSpec {
             forget: self.forget,
             kind: if self.within.is_some() { "dedupeWithinWatermark" } else { "dedupe" },
             bound: self.bound(),
-            serves: None,
+            role: Role::Own,
         }]
     }
 

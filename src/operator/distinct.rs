@@ -13,13 +13,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, UInt32Array};
+use arrow::array::{Array, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::SchemaRef;
 
 use super::forget::ForgetBy;
+use super::lists::Spread;
 use super::met_keys::MetKeys;
-use super::{BatchInfo, KeyedDelta, Operator, Output};
+use super::{BatchInfo, KeyedDelta, Operator, Output, first};
 use crate::error::{Error, Result};
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
@@ -54,35 +55,29 @@ impl Operator for Distinct {
         &self.spec.name
     }
 
-    fn push(&mut self, _input: usize, changes: &KeyedDelta, _batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
-        let lists = changes.rows.column(self.spec.lists).as_list_opt::<i32>();
-        let lists = lists.ok_or_else(|| Error::internal("distinct values that are no lists"))?;
-        let (mut groups, mut values) = (Vec::new(), Vec::new());
-        let mut spread = |row: u32| {
-            let (from, to) = (lists.value_offsets()[row as usize], lists.value_offsets()[row as usize + 1]);
-            for value in (from..to).filter(|at| lists.is_valid(row as usize) && lists.values().is_valid(*at as usize)) {
-                groups.push(row);
-                values.push(value as u32);
-            }
-        };
-        match &changes.select {
-            None => (0..changes.rows.num_rows() as u32).for_each(&mut spread),
-            Some(rows) => rows.iter().copied().for_each(&mut spread),
-        }
-        if values.is_empty() {
+    fn push(
+        &mut self,
+        _input: usize,
+        changes: &KeyedDelta,
+        _batch: &BatchInfo,
+        states: &mut [&mut StateTable],
+    ) -> Result<()> {
+        let (state, _) = first(states)?;
+        let spread = Spread::new(changes, self.spec.lists, |lists, at| lists.values().is_valid(at))?;
+        if spread.rows.is_empty() {
             return Ok(());
         }
-        let (groups, values) = (UInt32Array::from(groups), UInt32Array::from(values));
+        let value = spread.take(changes.rows.column(self.spec.lists))?;
+        let groups = UInt32Array::from(spread.rows);
         let Some((field, group)) = self.spec.keys.fields().split_last() else {
             return Err(Error::internal("distinct without a value"));
         };
         let columns = changes.rows.columns()[..group.len()].iter().map(|column| take(column, &groups, None));
         let mut columns = columns.collect::<std::result::Result<Vec<_>, _>>().map_err(Error::from)?;
-        let value = take(lists.values(), &values, None).map_err(Error::from)?;
         columns.push(cast(&value, field.data_type()).map_err(Error::from)?);
-        let keys = state.codec().encode(&columns, values.len())?;
-        let mut slots = Vec::with_capacity(values.len());
-        state.find_or_insert_all(&keys, None, values.len(), &mut slots);
+        let keys = state.codec().encode(&columns, value.len())?;
+        let mut slots = Vec::with_capacity(value.len());
+        state.find_or_insert_all(&keys, None, value.len(), &mut slots);
         let mut new = Vec::new();
         for (at, slot) in slots.into_iter().enumerate() {
             if !state.has_values(slot) && *state.number(slot) == NO_NUMBER {
@@ -94,7 +89,8 @@ impl Operator for Distinct {
         self.keys.keep(&columns, new, state)
     }
 
-    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()> {
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()> {
+        let ((state, _), (out, _)) = (first(states)?, first(out)?);
         if !self.fresh.is_empty() {
             let fresh = std::mem::take(&mut self.fresh);
             let keys = self.keys.columns(&fresh, state)?;
@@ -113,7 +109,7 @@ impl Operator for Distinct {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ListArray, RecordBatch, TimestampMillisecondArray};
+    use arrow::array::{AsArray, ListArray, RecordBatch, TimestampMillisecondArray};
     use arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
 
     use super::*;
@@ -149,9 +145,10 @@ mod tests {
             let rows = rows.unwrap();
             let keys = Arc::new(group.encode(&rows.columns()[..1], rows.num_rows()).unwrap());
             let info = BatchInfo { watermark, ..BatchInfo::default() };
-            let mut out = Output::default();
-            distinct.push(0, &KeyedDelta { rows, keys, select: None }, &info, &mut state).unwrap();
-            distinct.finish(&info, &mut state, &mut out).unwrap();
+            let mut out = [Output::default()];
+            distinct.push(0, &KeyedDelta { rows, keys, select: None }, &info, &mut [&mut state]).unwrap();
+            distinct.finish(&info, &mut [&mut state], &mut out).unwrap();
+            let [out] = out;
             (pairs(&out.rows), pairs(&out.deletes), state.len())
         };
         let out = batch(&[(0, &[Some(1), Some(2), None]), (0, &[Some(2)]), (20, &[Some(1)]), (30, &[])], None);

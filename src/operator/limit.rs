@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 
-use super::node::{OperatorPart, OperatorSpec, StateSpec};
+use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
 use super::{BatchInfo, KeyedDelta, Output};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl OperatorSpec for LimitSpec {
             forget: None,
             kind: "globalLimit",
             bound: "one number".into(),
-            serves: None,
+            role: Role::Own,
         }]
     }
 

@@ -1,8 +1,8 @@
 //! What remembers: one operator a file, all of one shape.
 //!
 //! An operator is a small synchronous type. It is handed the changes of one micro-batch, split by its key over
-//! partitions, and the state of its partition; it hands out what changed in its output. It does not know of
-//! batches before or after, of files, or of other operators.
+//! partitions, and what it remembers in its partition, a table or more; it hands out what changed in its output. It does
+//! not know of batches before or after, of files, or of other operators.
 
 /// One row a group.
 mod aggregate;
@@ -12,14 +12,20 @@ mod chain;
 mod deduplicate;
 /// Each value of a group once.
 mod distinct;
+/// Every element of a group, for an aggregate.
+mod elements;
 /// Forgetting by time.
 mod forget;
 /// The first rows there ever were.
 mod limit;
+/// The values of lists.
+mod lists;
 /// The keys that a batch met first.
 mod met_keys;
 /// An operator as a node of a plan.
 mod node;
+/// An aggregate's rows.
+mod result;
 
 use std::sync::Arc;
 
@@ -29,12 +35,13 @@ pub use aggregate::{Aggregate, AggregateSpec, Emit, Feed};
 pub use chain::{Chain, ChainSpec};
 pub use deduplicate::DeduplicateSpec;
 pub use distinct::{Distinct, DistinctSpec};
+pub use elements::{ElementsSpec, Keep};
 pub use forget::ForgetBy;
 pub use limit::LimitSpec;
-pub use node::{OperatorPart, OperatorSpec, StateSpec};
+pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
 
 use crate::delta::keys::Keys;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::state::StateTable;
 
 /// What an operator knows of the batch it runs in.
@@ -65,7 +72,17 @@ pub struct KeyedDelta {
     pub select: Option<Vec<u32>>,
 }
 
-/// What an operator hands out at the end of a batch.
+impl KeyedDelta {
+    /// The rows of this partition, one after the other.
+    pub fn each_row(&self, take: impl FnMut(u32)) {
+        match &self.select {
+            None => (0..self.rows.num_rows() as u32).for_each(take),
+            Some(rows) => rows.iter().copied().for_each(take),
+        }
+    }
+}
+
+/// What an operator hands out at the end of a batch, and what has changed in a table of its memory.
 #[derive(Default)]
 pub struct Output {
     /// Rows of its output as they are now.
@@ -86,14 +103,27 @@ pub struct Output {
     pub removed: u64,
 }
 
-/// Anything that remembers between batches; one instance a partition.
+/// Anything that remembers between batches; one instance a partition. `states` is what it remembers: a table, or more of
+/// them.
 pub trait Operator: Send {
     /// As shown in EXPLAIN and progress documents.
     fn name(&self) -> &str;
 
     /// Takes some changes of one input; called any number of times in a batch, inputs in order.
-    fn push(&mut self, input: usize, changes: &KeyedDelta, batch: &BatchInfo, state: &mut StateTable) -> Result<()>;
+    fn push(
+        &mut self,
+        input: usize,
+        changes: &KeyedDelta,
+        batch: &BatchInfo,
+        states: &mut [&mut StateTable],
+    ) -> Result<()>;
 
-    /// Ends the batch: hands out what changed in the output, then emits and forgets what the watermark has closed.
-    fn finish(&mut self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()>;
+    /// Ends the batch: hands out what changed in the output, then emits and forgets what the watermark has closed. There is
+    /// an `out` for each table; what the operator hands out is in the first.
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()>;
+}
+
+/// An operator's first table, and the others that it remembers in.
+fn first<T>(all: &mut [T]) -> Result<(&mut T, &mut [T])> {
+    all.split_first_mut().ok_or_else(|| Error::internal("an operator without anything to remember in"))
 }

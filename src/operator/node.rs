@@ -87,8 +87,18 @@ pub struct StateSpec {
     pub kind: &'static str,
     /// What bounds it, for EXPLAIN STATE.
     pub bound: String,
-    /// What it is there for, where it is not the operator's own.
-    pub serves: Option<String>,
+    pub role: Role,
+}
+
+/// What a state is to its operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// What the operator is.
+    Own,
+    /// A part of what it remembers, for this.
+    Part(String),
+    /// A smaller operator in front of it, which does this.
+    InFront(String),
 }
 
 impl StateSpec {
@@ -111,7 +121,7 @@ impl StateSpec {
 
     /// An empty partition.
     pub fn table(&self) -> StateTable {
-        StateTable::new(self.rows.clone(), self.keys.fields().len(), self.codec.clone())
+        self.shape(1).table()
     }
 
     /// The times at which rows may be forgotten, by their columns.

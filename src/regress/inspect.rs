@@ -73,9 +73,9 @@ impl World {
         cancel.clear();
         let all = self.query(query)?.state_contents(&|| cancel.is_cancelled())?;
         let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
-        let exact = names.iter().any(|name| Some(name.as_str()) == operator);
-        let wanted = |name: &str| operator.is_none_or(|wanted| name == wanted || !exact && is_operator(name, wanted));
-        let mut found = all.into_iter().filter(|(name, _)| wanted(name));
+        let exact = operator.is_some_and(|wanted| names.iter().any(|name| name == wanted));
+        let is_it = |name: &str| operator.is_none_or(|wanted| is_operator(name, wanted, exact));
+        let mut found = all.into_iter().filter(|(name, _)| is_it(name));
         match (found.next(), found.next()) {
             (Some((_, batch)), None) => self.seen(&batch.schema(), &[batch], None),
             (None, _) if names.is_empty() => Err(Failure::new(format!("query {query} remembers nothing"))),
@@ -223,9 +223,9 @@ impl World {
     }
 }
 
-/// Whether a word means an operator: its name, or how that begins.
-fn is_operator(name: &str, wanted: &str) -> bool {
-    name == wanted || name.starts_with(wanted)
+/// Whether a word means an operator: its name, or, where there is none of that name, how it begins.
+fn is_operator(name: &str, wanted: &str, exact: bool) -> bool {
+    name == wanted || (!exact && name.starts_with(wanted))
 }
 
 /// A value of a progress document by its name in test files; `None`: the document does not hold it.
@@ -260,12 +260,15 @@ pub fn value_of(document: &Value, key: &str) -> Option<Value> {
                 return match rest.rsplit_once('.') {
                     None => total(&all, &field(rest)),
                     Some((operator, name)) => {
-                        let named = |o: &&Value| {
+                        let named = |o: &Value, exact: bool| {
                             ["name", "operatorName"].iter().any(|key| {
-                                o.get(*key).and_then(Value::as_str).is_some_and(|name| is_operator(name, operator))
+                                o.get(*key)
+                                    .and_then(Value::as_str)
+                                    .is_some_and(|name| is_operator(name, operator, exact))
                             })
                         };
-                        let found: Vec<Value> = all.iter().filter(named).cloned().collect();
+                        let exact = all.iter().any(|o| named(o, true));
+                        let found: Vec<Value> = all.iter().filter(|o| named(o, exact)).cloned().collect();
                         total(&found, &field(name)).or_else(|| found.first()?.get(field(name)).cloned())
                     }
                 };
@@ -308,7 +311,8 @@ mod tests {
     fn values_have_short_names() {
         let document = json!({
             "batchId": 3, "numInputRows": 5, "eventTime": {"watermark": "x"}, "durationMs": {"addBatch": 4},
-            "stateOperators": [{"name": "aggregate a", "numRowsTotal": 2, "numRowsRemoved": 1}, {"name": "b", "numRowsTotal": 3}],
+            "stateOperators": [{"name": "aggregate a", "numRowsTotal": 2, "numRowsRemoved": 1}, {"name": "b", "numRowsTotal": 1},
+                               {"name": "b#2", "numRowsTotal": 2}],
             "sources": [{"name": "s", "startOffset": null, "endOffset": {"inserted": 7}}],
         });
         let of = |key: &str| value_of(&document, key);
@@ -317,6 +321,7 @@ mod tests {
             (of("state.rows"), of("state.agg.rows"), of("evicted")),
             (Some(json!(5)), Some(json!(2)), Some(json!(1)))
         );
+        assert_eq!((of("state.b.rows"), of("state.b#.rows")), (Some(json!(1)), Some(json!(2))));
         assert_eq!((of("source.s.end"), of("source.s.start")), (Some(json!(7)), Some(Value::Null)));
         assert_eq!((of("watermark"), of("durationMs.addBatch")), (Some(json!("x")), Some(json!(4))));
         assert_eq!((of("dropped_late"), of("state.c.rows")), (None, None));

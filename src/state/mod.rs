@@ -8,6 +8,8 @@
 mod by_time;
 /// One file of state: a delta or a snapshot.
 pub mod file;
+/// Which rows belong to a group.
+mod members;
 /// All partitions of an operator, loaded and kept.
 mod operator_state;
 /// What an operator's state is made of.

@@ -33,12 +33,25 @@ pub struct Shape {
     pub spread: Option<Spread>,
 }
 
+impl Shape {
+    /// An empty partition.
+    pub fn table(&self) -> StateTable {
+        let table = StateTable::new(self.rows.clone(), self.keys.fields().len(), self.codec.clone());
+        match &self.spread {
+            Some(by) if by.members => table.with_members(by.codec.clone(), by.columns),
+            _ => table,
+        }
+    }
+}
+
 /// The first columns of a key, which decide in which partition a row lies.
 #[derive(Clone)]
 pub struct Spread {
     /// Of these columns.
     pub codec: Arc<KeyCodec>,
     pub columns: usize,
+    /// Rows are also asked for by these columns.
+    pub members: bool,
 }
 
 /// Gives rows, by their columns, the times at which they may be forgotten.
@@ -95,8 +108,7 @@ impl OperatorState {
         };
         versions::discard_above(store.as_ref(), &folder, version)?;
         let owner = Owner { operator: shape.stored.operator.clone(), schema: shape.stored.fingerprint()? };
-        let table = || Mutex::new(StateTable::new(shape.rows.clone(), shape.keys.fields().len(), shape.codec.clone()));
-        let partitions = Arc::new((0..shape.partitions.max(1)).map(|_| table()).collect::<Vec<_>>());
+        let partitions = Arc::new((0..shape.partitions.max(1)).map(|_| Mutex::new(shape.table())).collect::<Vec<_>>());
         let mut state = OperatorState {
             store,
             folder,
@@ -112,6 +124,7 @@ impl OperatorState {
             if let Some((columns, times)) = times {
                 state.partitions.iter().try_for_each(|partition| lock(partition).set_times(columns, times))?;
             }
+            state.partitions.iter().try_for_each(|partition| lock(partition).index_members())?;
         }
         Ok(state)
     }

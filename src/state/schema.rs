@@ -21,7 +21,7 @@ pub struct StateSchema {
     pub values: Vec<StateField>,
     /// The version of each function whose states are among the values.
     pub functions: BTreeMap<String, String>,
-    /// The text that makes the rows, where what is remembered fits no other.
+    /// What makes the rows beside what names say, where what is remembered fits nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -74,6 +74,16 @@ impl std::fmt::Display for StateSchema {
             fields.iter().map(column).collect::<Vec<_>>().join(", ")
         };
         write!(f, "keys ({}), values ({})", columns(&self.keys), columns(&self.values))?;
+        // Those whose states are among the values are seen there.
+        let seen = |function: &str| {
+            let column =
+                |field: &StateField| field.name.split_once(':').is_some_and(|(_, name)| name.starts_with(function));
+            self.values.iter().any(column)
+        };
+        let others: Vec<&str> = self.functions.keys().map(String::as_str).filter(|name| !seen(name)).collect();
+        if !others.is_empty() {
+            write!(f, ", functions ({})", others.join(", "))?;
+        }
         self.text.as_ref().map_or(Ok(()), |text| write!(f, ", made by {text}"))
     }
 }

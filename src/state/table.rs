@@ -19,6 +19,7 @@ use arrow::datatypes::SchemaRef;
 use hashbrown::HashTable;
 
 use super::by_time::ByTime;
+use super::members::Members;
 use crate::delta::keys::{KeyCodec, Keys, same};
 use crate::error::{Error, Result};
 
@@ -92,6 +93,8 @@ pub struct StateTable {
     free: Vec<Slot>,
     /// For operators that forget by time.
     by_time: ByTime,
+    /// For operators that ask for the rows of a group.
+    members: Option<Members>,
 }
 
 impl StateTable {
@@ -108,7 +111,13 @@ impl StateTable {
             order: Vec::new(),
             free: Vec::new(),
             by_time: ByTime::default(),
+            members: None,
         }
+    }
+
+    /// The same, whose rows can be asked for by the first `columns` of their keys, as `codec` makes groups of them.
+    pub fn with_members(self, codec: Arc<KeyCodec>, columns: usize) -> Self {
+        StateTable { members: Some(Members::new(codec, columns)), ..self }
     }
 
     /// What makes keys of key columns, and back.
@@ -196,10 +205,17 @@ impl StateTable {
 
     /// The value columns of these slots, all of which have values.
     pub fn values(&self, slots: &[Slot]) -> Result<Vec<ArrayRef>> {
-        self.gather(slots, self.key_columns..self.schema.fields().len())
+        self.columns(slots, self.key_columns..self.schema.fields().len())
     }
 
-    fn gather(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+    /// The slots of a group, where [`StateTable::with_members`] has been asked for: in the order in which they were written,
+    /// or of their keys where they were loaded.
+    pub fn members(&self, group: &[u8]) -> &[Slot] {
+        self.members.as_ref().map_or(&[], |members| members.of(group))
+    }
+
+    /// Columns of these slots, all of which have values, by their places in [`StateTable::schema`].
+    pub fn columns(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
         let mut dense = vec![u32::MAX; self.chunks.len()];
         let mut used: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(slots.len());
@@ -242,6 +258,9 @@ impl StateTable {
                 self.by_time.set(*slot, *time);
             }
         }
+        if let Some(members) = &mut self.members {
+            members.add(rows.columns(), &slots, |slot| self.slots[slot as usize].place == Place::NONE)?;
+        }
         let written = slots.len();
         self.push_chunk(rows.clone(), slots);
         self.tidy(written + 8_192)?;
@@ -262,10 +281,21 @@ impl StateTable {
         let slots = self.slots();
         self.by_time.clear_all();
         let mut of = self.key_columns(&slots)?;
-        of.extend(self.gather(&slots, self.key_columns..columns.max(self.key_columns))?);
+        of.extend(self.columns(&slots, self.key_columns..columns.max(self.key_columns))?);
         for (slot, time) in slots.iter().zip(times(&of)?) {
             self.by_time.set(*slot, time);
         }
+        Ok(())
+    }
+
+    /// Finds out which rows belong to which group, once everything is loaded.
+    pub fn index_members(&mut self) -> Result<()> {
+        let Some(members) = &self.members else { return Ok(()) };
+        let mut members = members.emptied();
+        let mut slots = self.slots();
+        slots.sort_unstable_by(|a, b| self.key_bytes(*a).cmp(self.key_bytes(*b)));
+        members.add(&self.key_columns(&slots)?, &slots, |_| true)?;
+        self.members = Some(members);
         Ok(())
     }
 
@@ -290,13 +320,29 @@ impl StateTable {
 
     /// Forgets the slots whose time is at or before `time`; answers their keys, as the delta file holds them.
     pub fn forget_due(&mut self, time: i64, key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        let keys = self.forget(&self.due(time), key_schema)?;
+        let due = self.due(time);
+        if let Some(members) = &mut self.members {
+            // The rows of a group end together.
+            let columns = self.codec.decode(due.iter().map(|slot| self.keys.get(*slot)))?;
+            members.remove(&columns, due.len())?;
+        }
+        let keys = self.forget_slots(&due, key_schema)?;
         self.by_time.pass(time);
         Ok(keys)
     }
 
     /// Forgets these slots, each named once; answers their keys, as the delta file holds them.
+    ///
+    /// # Errors
+    /// Internal: rows are asked for by groups, which end by time only.
     pub fn forget(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+        match &self.members {
+            Some(_) => Err(Error::internal("a member of a group can't be forgotten alone")),
+            None => self.forget_slots(slots, key_schema),
+        }
+    }
+
+    fn forget_slots(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         if slots.is_empty() {
             return Ok(None);
         }
@@ -332,7 +378,13 @@ impl StateTable {
     pub fn memory(&self) -> usize {
         let chunks: usize =
             self.chunks.iter().flatten().map(|c| c.rows.get_array_memory_size() + c.slots.len() * 4).sum();
-        chunks + self.keys.memory() + self.slots.len() * 12 + self.index.capacity() * 9 + self.by_time.memory()
+        let members = self.members.as_ref().map_or(0, |members| members.memory(self.len()));
+        chunks
+            + members
+            + self.keys.memory()
+            + self.slots.len() * 12
+            + self.index.capacity() * 9
+            + self.by_time.memory()
     }
 
     fn forget_one(&mut self, slot: Slot) {
@@ -420,7 +472,7 @@ impl StateTable {
                 chunk.slots.iter().enumerate().filter(|(row, slot)| is_live(*row, **slot)).map(|(_, slot)| *slot),
             );
         }
-        let columns = self.gather(&slots, 0..self.schema.fields().len())?;
+        let columns = self.columns(&slots, 0..self.schema.fields().len())?;
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
         self.push_chunk(rows, slots);

@@ -115,6 +115,10 @@ const QUERIES: &[&str] = &[
     "SELECT coalesce(k, 'none') AS c, sum(coalesce(v, 0)) AS s, count(*) FILTER (WHERE coalesce(v, 1) > 0) AS n FROM s GROUP BY coalesce(k, 'none')",
     "SELECT k, first_value(v ORDER BY v) AS lo, last_value(k ORDER BY v, k) AS top FROM s GROUP BY k",
     "SELECT corr(v, v % 7) AS c, first_value(v ORDER BY v) AS lo FROM s",
+    "SELECT k, array_sort(array_agg(v)) AS vs, array_agg(k ORDER BY v DESC, k) AS ks, median(v) AS m, count(*) AS n, percentile_cont(0.25) WITHIN GROUP (ORDER BY v) AS q, percentile_cont(0.75) WITHIN GROUP (ORDER BY v) AS p, median(f) AS f FROM s GROUP BY k",
+    "SELECT array_agg(f ORDER BY f) FILTER (WHERE v > 0) AS fs, median(DISTINCT v) AS m, array_sort(array_agg(DISTINCT k)) AS ks, string_agg(k, '' ORDER BY k DESC) AS t, octet_length(string_agg(k, ', ')) AS u, count(DISTINCT v) AS n FROM s",
+    "SELECT window.start AS w, median(v) AS m, percentile_cont(DISTINCT v, 0.4) AS p, count(*) AS n FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
+    "SELECT window.start AS w, array_sort(array_agg(v)) AS vs, array_agg(named_struct('k', k, 'v', v) ORDER BY v, k) AS rows, median(v) AS m FROM s GROUP BY window(ts, '9 seconds', '3 seconds') HAVING median(v) < 20",
     "WITH big AS (SELECT k, v FROM s WHERE v > (SELECT min(limit_v) FROM t)) SELECT k, count(*) AS n, array_agg(v ORDER BY v) AS vs FROM big WHERE k IN (SELECT k FROM t) GROUP BY k",
 ];
 
@@ -249,7 +253,7 @@ fn append_gives_what_is_final() {
         let folder = tempfile::tempdir().expect("a folder");
         let session = session();
         let ask = |sql: &str| run(&session, sql).map_err(|e| TestCaseError::fail(e.to_string()));
-        let query = "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
+        let query = "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
         let start = format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE APPEND TRIGGER MANUAL CHECKPOINT '{}'", folder.path().join("cp").display());
         ask("SET clock = 'manual'")?;
         ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;

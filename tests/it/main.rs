@@ -2,6 +2,7 @@
 
 mod answers;
 mod cli;
+mod commit_cost;
 mod damage;
 mod law;
 mod queries;

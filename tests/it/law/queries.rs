@@ -274,7 +274,31 @@ fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
 
 /// An aggregate, or an expression of some.
 fn measure(dice: &mut Dice) -> String {
-    match dice.below(18) {
+    match dice.below(20) {
+        7 | 8 => call(
+            dice,
+            &[
+                "array_sort(array_agg(x.v))",
+                "array_sort(array_agg(x.k))",
+                "array_sort(array_agg(DISTINCT x.v))",
+                "array_length(array_agg(x.b))",
+                "octet_length(string_agg(x.k, '-'))",
+                "string_agg(x.k, '-' ORDER BY x.k DESC)",
+                "string_agg(DISTINCT x.k, '' ORDER BY x.k)",
+                "array_agg(x.k ORDER BY x.v, x.k)",
+                "array_agg(x.p ORDER BY x.p DESC)",
+                "array_agg(DISTINCT x.k ORDER BY x.k DESC)",
+                "median(x.g)",
+                "median(x.f)",
+                "median(x.p)",
+                "median(x.v) - percentile_cont(0.5) WITHIN GROUP (ORDER BY x.v)",
+                "median(DISTINCT x.v)",
+                "median(DISTINCT x.p)",
+                "percentile_cont(0.75) WITHIN GROUP (ORDER BY x.g DESC)",
+                "percentile_cont(0.9) WITHIN GROUP (ORDER BY x.v) - percentile_cont(0.1) WITHIN GROUP (ORDER BY x.v)",
+                "percentile_cont(DISTINCT x.v, 0.4)",
+            ],
+        ),
         5 => {
             let (one, other) = (dice.pick(&["x.v", "x.k", "x.f"]), dice.pick(&["x.v % 7", "x.g", "x.d", "x.v"]));
             let other = call(dice, &[&format!("count(DISTINCT {other})")]);

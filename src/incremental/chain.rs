@@ -1,0 +1,142 @@
+//! From the first half of an aggregation, what its operators need to know: what is remembered, under which names.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+
+use super::aggregate::{Counts, Named, Request, TimeKey};
+use super::lower::{ElementsOf, Lowered, lower};
+use crate::delta::keys::KeyCodec;
+use crate::delta::time::unit_of;
+use crate::error::{Error, Result};
+use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, ElementsSpec, Feed, ForgetBy, Keep};
+use crate::parser::OutputMode;
+use crate::planner::event_time::EventTime;
+
+/// The operators: the aggregate with what it remembers, and a distinct for each argument whose values it wants once.
+pub fn chain(
+    partial: &AggregateExec,
+    time: Option<TimeKey>,
+    order_matters: bool,
+    names: &Named,
+    request: &mut Request<'_>,
+) -> Result<ChainSpec> {
+    let schema = partial.schema();
+    let width = partial.group_expr().num_group_exprs();
+    if (names.keys.len(), names.functions.len()) != (width, partial.aggr_expr().len()) {
+        return Err(Error::internal("an aggregation has other keys or functions than it was planned with"));
+    }
+    let keys = schema.fields()[..width].iter().zip(&names.keys).enumerate();
+    let keys: Vec<FieldRef> = keys.map(|(n, (f, name))| numbered(n, name, f.data_type())).collect();
+    let forget = match time {
+        Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
+        _ => None,
+    };
+    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
+    let Lowered { functions, feeds, arguments, elements } = lower(partial, &keys, &function_names)?;
+    let mut at = width;
+    let mut states = Vec::new();
+    for ((function, name), feed) in functions.iter().zip(&function_names).zip(&feeds) {
+        let fields = if matches!(feed, Feed::Elements(_)) { Vec::new() } else { function.state_fields()? };
+        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
+            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
+            None => numbered(at + n, f.name(), f.data_type()),
+        };
+        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
+        at += fields.len();
+    }
+    let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
+    let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
+    // Behind the operator columns are known by their places in the SELECT.
+    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
+    let (elements, element_codecs) = remembered_elements(elements, &keys, forget, request.named)?;
+    let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
+    let aggregate = AggregateSpec {
+        name: request.named.name("aggregate"),
+        key_schema: Arc::new(Schema::new(keys.clone())),
+        keys: keys.clone(),
+        functions,
+        names: function_names,
+        order_matters,
+        states,
+        feeds,
+        elements,
+        inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
+        output: Arc::new(Schema::new(output)),
+        state_schema: Arc::new(Schema::new(state_fields)),
+        emit: request.emit,
+        forget,
+        casts: names.casts.clone(),
+    };
+    let distinct = arguments.into_iter().map(|argument| {
+        let value = numbered(width, &argument.name, &argument.data_type);
+        let keys: Vec<FieldRef> = keys.iter().cloned().chain([value]).collect();
+        let codec = Arc::new(KeyCodec::new(&keys)?);
+        let name = request.named.name("distinct");
+        let spec = DistinctSpec { name, lists: argument.column, keys: Arc::new(Schema::new(keys)), forget };
+        Ok((Arc::new(spec), codec))
+    });
+    let (distinct, codec) = (distinct.collect::<Result<_>>()?, Arc::new(KeyCodec::new(&keys)?));
+    Ok(ChainSpec { aggregate: Arc::new(aggregate), codec, elements: element_codecs, distinct })
+}
+
+/// What is remembered element by element, and what makes its keys.
+type RememberedElements = (Vec<Arc<ElementsSpec>>, Vec<Arc<KeyCodec>>);
+
+fn remembered_elements(
+    elements: Vec<ElementsOf>,
+    groups: &[FieldRef],
+    forget: Option<ForgetBy>,
+    named: &mut Counts,
+) -> Result<RememberedElements> {
+    let width = groups.len();
+    let one = |of: ElementsOf| {
+        let (key, values) = match of.keep {
+            Keep::InOrder => {
+                let element = numbered(width + 1, &of.name, &of.data_type);
+                let by = |(n, is): (usize, &DataType)| numbered(width + 2 + n, &format!("{}[{n}]", of.name), is);
+                let by = of.orderings.iter().enumerate().map(by);
+                (numbered(width, "number", &DataType::Int64), std::iter::once(element).chain(by).collect())
+            }
+            Keep::Counted { .. } => {
+                (numbered(width, &of.name, &of.data_type), vec![numbered(width + 1, "count", &DataType::Int64)])
+            }
+        };
+        let keys: Vec<FieldRef> = groups.iter().cloned().chain([key]).collect();
+        let codec = Arc::new(KeyCodec::exact_behind(&keys, width)?);
+        let rows: Vec<FieldRef> = keys.iter().cloned().chain(values).collect();
+        let spec = ElementsSpec {
+            name: named.name("elements"),
+            keep: of.keep,
+            columns: of.columns,
+            taken_as: of.taken_as,
+            group: width,
+            keys: Arc::new(Schema::new(keys)),
+            rows: Arc::new(Schema::new(rows)),
+            forget,
+        };
+        Ok((Arc::new(spec), codec))
+    };
+    elements.into_iter().map(one).collect::<Result<Vec<_>>>().map(|all| all.into_iter().unzip())
+}
+
+/// A column of a state, by a name of its own.
+pub fn numbered(n: usize, name: &str, data_type: &DataType) -> FieldRef {
+    Field::new(format!("{n}:{name}"), data_type.clone(), true).into()
+}
+
+fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
+    forget_at(time.key, time.time, data_type)
+}
+
+/// How rows are forgotten by a column that stands for such a time.
+pub fn forget_at(column: usize, time: EventTime, data_type: &DataType) -> Result<ForgetBy> {
+    let size = match time {
+        EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
+        EventTime::WindowLast => 1,
+        _ => 0,
+    };
+    Ok(ForgetBy { column, size })
+}
