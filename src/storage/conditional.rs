@@ -5,13 +5,14 @@
 //! beside the bytes, so that a write whose answer was lost can be told from another's.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 
 use bytes::Bytes;
 use object_store::{Attribute, Attributes, GetOptions, GetResult, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
 
 use super::errors::failed;
 use super::remote::Remote;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Letters only: of a name with a hyphen or an underscore some store or some server on the way wants nothing to know.
 const WRITER: Attribute = Attribute::Metadata(Cow::Borrowed("levadawriter"));
@@ -63,7 +64,12 @@ impl Remote {
         match self.waiter().wait(self.store().put_opts(&location, bytes.into(), options)) {
             Ok(put) => Ok(Some(Version { etag: put.e_tag, generation: put.version })),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(None),
-            Err(e) => Err(failed(format!("writing {}", self.shown(path)), &e)),
+            Err(e) => match failed(format!("writing {}", self.shown(path)), &e) {
+                Error::Io { context, kind: kind @ ErrorKind::NotFound, transient, .. } => {
+                    Err(Error::Io { context, message: "there is no such bucket".into(), kind, transient })
+                }
+                other => Err(other),
+            },
         }
     }
 
