@@ -1,4 +1,8 @@
 //! That a batch is done: `commits/<N>`, one line.
+//!
+//! In an object store the name may be claimed first: a run that runs a batch again which another run had begun takes
+//! the name of its commit, so that the other, should it still be there, can't say any more that the batch is done. Who
+//! finds a claim finds a batch that is not done.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,24 @@ struct Line {
     watermark: Option<i64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     drained: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claim {
+    batch: u64,
+    claimed: String,
+}
+
+/// What `run` claims the commit of a batch with.
+pub(super) fn claim(batch: u64, run: &str) -> Result<Vec<u8>> {
+    Ok(text::encode(&[text::to_line(&Claim { batch, claimed: run.to_string() })?]))
+}
+
+/// Whether an undamaged file is the claim of that batch.
+pub(super) fn is_claim(batch: u64, path: &str, bytes: &[u8]) -> bool {
+    let line = text::decode(path, bytes).ok().and_then(|mut lines| lines.next());
+    line.and_then(|line| serde_json::from_str::<Claim>(line).ok()).is_some_and(|claim| claim.batch == batch)
 }
 
 pub(super) fn encode(batch: u64, entry: &CommitEntry) -> Result<Vec<u8>> {

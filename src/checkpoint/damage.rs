@@ -27,7 +27,7 @@ fn commit(n: i64) -> CommitEntry {
 }
 
 fn open(dir: &Path) -> Result<Checkpoint> {
-    Checkpoint::open(&dir.display().to_string(), "SELECT 1", Failpoints::default())
+    Checkpoint::open(&dir.display().to_string(), "SELECT 1", Failpoints::default(), &LeaseTerms::default())
 }
 
 /// Batches 0 to 3, of which the last is logged and not committed.
@@ -75,7 +75,12 @@ fn an_intact_checkpoint_comes_back_with_its_id() {
     let dir = tempfile::tempdir().unwrap();
     let id = make(dir.path());
     assert_eq!(restart(dir.path()).unwrap(), (Some(3), Some(2)));
-    let again = Checkpoint::open(&format!("file://{}", dir.path().display()), "SELECT 2", Failpoints::default());
+    let again = Checkpoint::open(
+        &format!("file://{}", dir.path().display()),
+        "SELECT 2",
+        Failpoints::default(),
+        &LeaseTerms::default(),
+    );
     let again = again.unwrap();
     assert_eq!((again.id(), again.query()), (id.as_str(), "SELECT 1"));
 }
@@ -268,7 +273,9 @@ fn a_run_killed_anywhere_leaves_what_the_next_one_understands() {
         let dir = tempfile::tempdir().unwrap();
         make(dir.path());
         let failpoints = Failpoints::default();
-        let checkpoint = Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone()).unwrap();
+        let checkpoint =
+            Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default())
+                .unwrap();
         failpoints.arm("log.write", 1, action).unwrap();
         let error = checkpoint.log_commit(3, &commit(3)).unwrap_err();
         let file = dir.path().join("commits/3");
@@ -302,7 +309,8 @@ fn a_lost_sync_shows_at_the_kill_that_follows() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path());
     let failpoints = Failpoints::default();
-    let checkpoint = Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone()).unwrap();
+    let checkpoint =
+        Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default()).unwrap();
     failpoints.arm("log.write", 1, Action::LostFsync).unwrap();
     failpoints.arm("commit.after", 1, Action::Kill).unwrap();
     checkpoint.log_commit(3, &commit(3)).unwrap();

@@ -1,25 +1,27 @@
-//! The checkpoint as a whole: a directory, opened under its lease.
+//! The checkpoint as a whole: a directory, here or in an object store, opened under its lease.
 //!
 //! Opening goes through these steps, and ends at the first that fails:
 //!
 //! 1. the location is understood, the directory made;
 //! 2. the lease is taken, so that nobody else writes from here on;
 //! 3. `metadata` is read, or written where everything is empty;
-//! 4. temporary files of a run that died are removed;
+//! 4. temporary files of a run that died are removed (an object store has none);
 //! 5. the logs are listed and held against each other: what the restart needs must be there.
 //!
 //! The content of an entry is looked at when it is asked for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::lease::Lease;
 use super::metadata::Metadata;
 use super::numbered_log::{NumberedLog, parse_number};
+use super::remote_lease::{LeaseTerms, RemoteLease};
+use super::remote_store::RemoteStore;
 use super::{CommitEntry, FailStore, Failpoints, LocalStore, OffsetEntry, SourceLog, Store, commit_log, offset_log};
 use crate::error::{Error, Result};
-use crate::storage::local_directory;
+use crate::storage::{Location, Root, Settings};
 
 /// A checkpoint that this process holds the lease of, until it is dropped. Nothing is written through its stores and
 /// logs afterwards, whoever still holds them.
@@ -31,24 +33,42 @@ pub struct Checkpoint {
     offsets: NumberedLog,
     commits: NumberedLog,
     source_logs: Mutex<BTreeMap<String, SourceLog>>,
-    /// What is behind `store`, to be closed at the end.
-    local: Arc<LocalStore>,
-    /// The directory of a temporary checkpoint, to be removed at the end.
-    temporary: Option<PathBuf>,
+    /// The newest commit, as it was read when the checkpoint was opened.
+    newest_commit: Option<(u64, Vec<u8>)>,
     /// Last, as fields are dropped in order: the lease ends when all else has.
-    lease: Lease,
+    hold: Hold,
+}
+
+/// What keeps others away, to be ended at the end.
+#[derive(Debug)]
+enum Hold {
+    Local {
+        store: Arc<LocalStore>,
+        lease: Lease,
+        /// The directory of a temporary checkpoint, to be removed at the end.
+        temporary: Option<PathBuf>,
+    },
+    Remote(Arc<RemoteLease>),
 }
 
 impl Checkpoint {
-    /// Opens or makes the checkpoint at `location` (a directory, or a `file:` URL) and takes its lease.
-    /// `query` is the canonical SQL, written to `metadata` when it is made.
+    /// Opens or makes the checkpoint at `location` (a directory, a `file:` URL, a place in an object store) and takes its
+    /// lease. `query` is the canonical SQL, written to `metadata` when it is made. A store is opened on the runtime that
+    /// the caller has entered.
     ///
     /// # Errors
     /// Conflict: another process or query of this one holds it (named). Corrupt: metadata damaged, of a newer format, or
-    /// missing while there are logs; logs that do not fit each other. Unsupported: an object store.
-    pub fn open(location: &str, query: &str, failpoints: Failpoints) -> Result<Self> {
-        let root = local_directory(location, "a checkpoint")?;
-        Self::open_in(location, LocalStore::new(&root), &root, query, failpoints)
+    /// missing while there are logs; logs that do not fit each other. Unsupported: a store that promises too little.
+    pub fn open(location: &str, query: &str, failpoints: Failpoints, terms: &LeaseTerms) -> Result<Self> {
+        match Location::to_write(location, "a checkpoint")? {
+            Location::Local(root) => Self::open_local(location, LocalStore::new(&root), root, query, failpoints),
+            Location::Remote(url) => {
+                let root = Root::open(&url, &Settings::default())?;
+                let lease = RemoteLease::take(root.clone(), location, terms)?;
+                let store = Arc::new(RemoteStore::leased(root, lease.clone()));
+                Self::open_in(location, store, Hold::Remote(lease), query, failpoints)
+            }
+        }
     }
 
     /// A checkpoint in the system's temporary directory, removed when it is dropped. It is never synced.
@@ -58,32 +78,82 @@ impl Checkpoint {
     pub fn temporary(query: &str, failpoints: Failpoints) -> Result<Self> {
         let root = std::env::temp_dir().join(format!("levada-{}", uuid::Uuid::new_v4()));
         let location = root.display().to_string();
-        let mut checkpoint = Self::open_in(&location, LocalStore::volatile(&root), &root, query, failpoints)?;
-        checkpoint.temporary = Some(root);
+        let store = LocalStore::volatile(&root);
+        let mut checkpoint = Self::open_local(&location, store, root.clone(), query, failpoints)?;
+        if let Hold::Local { temporary, .. } = &mut checkpoint.hold {
+            *temporary = Some(root);
+        }
         Ok(checkpoint)
     }
 
-    fn open_in(location: &str, local: LocalStore, root: &Path, query: &str, failpoints: Failpoints) -> Result<Self> {
-        local.create_root()?;
-        let lease = Lease::take(root, location)?;
+    fn open_local(
+        location: &str,
+        store: LocalStore,
+        root: PathBuf,
+        query: &str,
+        failpoints: Failpoints,
+    ) -> Result<Self> {
+        store.create_root()?;
+        let (lease, store) = (Lease::take(&root, location)?, Arc::new(store));
+        let hold = Hold::Local { store: store.clone(), lease, temporary: None };
+        Self::open_in(location, store, hold, query, failpoints)
+    }
+
+    fn open_in(location: &str, store: Arc<dyn Store>, hold: Hold, query: &str, failpoints: Failpoints) -> Result<Self> {
         failpoints.revive();
-        let local = Arc::new(local);
-        let store: Arc<dyn Store> = Arc::new(FailStore::checkpoint(Arc::clone(&local) as Arc<dyn Store>, failpoints));
+        let store: Arc<dyn Store> = Arc::new(FailStore::checkpoint(store, failpoints));
         let metadata = Metadata::open(&*store, query)?;
-        sweep(&local)?;
-        let checkpoint = Checkpoint {
+        if let Hold::Local { store, .. } = &hold {
+            sweep(store)?;
+        }
+        let mut checkpoint = Checkpoint {
             location: location.to_string(),
             metadata,
             offsets: NumberedLog::open(Arc::clone(&store), "offsets")?,
             commits: NumberedLog::open(Arc::clone(&store), "commits")?,
             store,
             source_logs: Mutex::default(),
-            local,
-            temporary: None,
-            lease,
+            newest_commit: None,
+            hold,
         };
+        checkpoint.pass_over_claim()?;
         checkpoint.check_order()?;
         Ok(checkpoint)
+    }
+
+    /// A batch whose commit is claimed is not done.
+    fn pass_over_claim(&mut self) -> Result<()> {
+        let Some(newest) = self.commits.latest() else { return Ok(()) };
+        let (path, bytes) = self.commits.get(newest)?;
+        if commit_log::is_claim(newest, &path, &bytes) {
+            return self.commits.discard(newest);
+        }
+        self.newest_commit = Some((newest, bytes));
+        Ok(())
+    }
+
+    /// Makes sure that no run before this one can say any more that the batch is done which this one runs again. To be
+    /// asked for before anything of that batch is changed.
+    ///
+    /// # Errors
+    /// Conflict: the other run has said it just now. Io.
+    pub fn claim(&self) -> Result<()> {
+        let pending = self.offsets.latest().filter(|batch| self.commits.latest() < Some(*batch));
+        match (&self.hold, pending) {
+            (Hold::Remote(lease), Some(batch)) => self.commits.occupy(batch, &commit_log::claim(batch, lease.run())?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails when the lease is known to be lost. Asks nobody.
+    ///
+    /// # Errors
+    /// Conflict, naming the run that has it.
+    pub fn held(&self) -> Result<()> {
+        match &self.hold {
+            Hold::Local { .. } => Ok(()),
+            Hold::Remote(lease) => lease.known(),
+        }
     }
 
     /// The stable id.
@@ -93,7 +163,10 @@ impl Checkpoint {
 
     /// The id of this run: another one each time that the checkpoint is opened.
     pub fn run_id(&self) -> &str {
-        self.lease.run()
+        match &self.hold {
+            Hold::Local { lease, .. } => lease.run(),
+            Hold::Remote(lease) => lease.run(),
+        }
     }
 
     /// The canonical SQL the checkpoint was made for.
@@ -132,6 +205,9 @@ impl Checkpoint {
 
     /// `commits/<batch>`, likewise.
     pub fn commit(&self, batch: u64) -> Result<CommitEntry> {
+        if let Some((_, bytes)) = self.newest_commit.as_ref().filter(|(newest, _)| *newest == batch) {
+            return commit_log::decode(batch, &self.commits.describe(batch), bytes);
+        }
         let (path, bytes) = self.commits.get(batch)?;
         commit_log::decode(batch, &path, &bytes)
     }
@@ -200,10 +276,15 @@ impl Checkpoint {
 
 impl Drop for Checkpoint {
     fn drop(&mut self) {
-        self.local.close();
-        if let Some(root) = &self.temporary {
-            // What can't be removed lies in the system's temporary directory, which is cleaned by others.
-            let _ = std::fs::remove_dir_all(root);
+        match &self.hold {
+            Hold::Remote(lease) => lease.end(),
+            Hold::Local { store, temporary, .. } => {
+                store.close();
+                if let Some(root) = temporary {
+                    // What can't be removed lies in the system's temporary directory, which is cleaned by others.
+                    let _ = std::fs::remove_dir_all(root);
+                }
+            }
         }
     }
 }

@@ -49,6 +49,10 @@ fn logs_are_as_documented() {
     let watermarks = map(&[("bids", 1_704_067_229_750)]);
     let commit = CommitEntry { watermarks, watermark: Some(1_704_067_229_750), drained: false };
     assert_shown(&commit_log::encode(7, &commit).unwrap());
+    let claim = commit_log::claim(7, "0c7e9f9e-2f1c-4f3e-8a3c-5f3f7a1c9d55").unwrap();
+    assert_shown(&claim);
+    assert!(commit_log::is_claim(7, "p", &claim) && !commit_log::is_claim(8, "p", &claim));
+    assert!(!commit_log::is_claim(7, "p", &commit_log::encode(7, &commit).unwrap()));
 }
 
 #[test]

@@ -87,6 +87,13 @@ impl Store for FailStore {
         }
     }
 
+    fn discard(&self, path: &str) -> Result<()> {
+        match self.failpoints.is_killed() {
+            true => self.failpoints.hit((self.point)(path)),
+            false => self.inner.discard(path),
+        }
+    }
+
     fn describe(&self, path: &str) -> String {
         self.inner.describe(path)
     }

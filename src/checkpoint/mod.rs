@@ -25,6 +25,8 @@ mod metadata;
 mod numbered_log;
 /// What fixes a batch.
 mod offset_log;
+/// One process at a time, in an object store.
+mod remote_lease;
 /// A store that is an object store.
 mod remote_store;
 /// What a source must remember beside its offsets.
@@ -41,6 +43,7 @@ pub use failpoint::Failpoints;
 pub use local_store::LocalStore;
 pub use numbered_log::parse_number;
 pub use offset_log::{OffsetEntry, SourceOffsets};
+pub use remote_lease::LeaseTerms;
 pub use remote_store::RemoteStore;
 pub use source_log::SourceLog;
 pub use store::Store;

@@ -84,6 +84,18 @@ impl NumberedLog {
         Ok(())
     }
 
+    /// Takes back that file `n` is there: what stands under its name is no entry, and will be written anew.
+    pub(super) fn discard(&self, n: u64) -> Result<()> {
+        self.numbers().remove(&n);
+        self.store.discard(&self.path(n))
+    }
+
+    /// Writes something under the name of file `n` that is no entry.
+    pub(super) fn occupy(&self, n: u64, bytes: &[u8]) -> Result<()> {
+        self.store.put_new(&self.path(n), &mut |out| out.write_all(bytes))?;
+        self.store.discard(&self.path(n))
+    }
+
     /// Removes the files below `keep_from`.
     pub(super) fn purge(&self, keep_from: u64) -> Result<()> {
         let mut numbers = self.numbers();

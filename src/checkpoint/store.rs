@@ -21,6 +21,11 @@ pub trait Store: Debug + Send + Sync {
     fn list(&self, folder: &str) -> Result<Vec<String>>;
     /// Removes a file; one that isn't there is no error.
     fn delete(&self, path: &str) -> Result<()>;
+    /// Says that a file was left unfinished by a run that has ended: it counts for nothing, and the next
+    /// [`Store::put_new`] of its name writes it anew. Until then it may still be there.
+    fn discard(&self, path: &str) -> Result<()> {
+        self.delete(path)
+    }
     /// The path as a user knows it.
     fn describe(&self, path: &str) -> String;
 }

@@ -8,7 +8,7 @@
 //! 6. `sink`     the result is handed over under the batch's id
 //! 7. `state`    the operators' states are kept as version N
 //! 8. `commit`   the next watermarks are logged: from here the batch is done
-//! 9. `forget`   sources may forget, old versions go
+//! 9. `forget`   sources may forget, snapshots begin, old versions go
 //!
 //! Between 3 and 8 everything may happen twice, so everything is keyed by N.
 
@@ -49,6 +49,8 @@ impl Run {
                 state_rows: super::operators::rows(&self.operators),
             };
             self.step(measured, "sink", "addBatch", |run, measured| {
+                // The sink may be where no lease is asked for.
+                run.checkpoint.held()?;
                 measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);
                 Ok(())
             })?;

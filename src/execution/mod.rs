@@ -38,6 +38,7 @@ pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
 pub use watchers::{Seen, Watch};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -59,6 +60,8 @@ pub struct Engine {
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
     /// Receives one line when a query has failed.
     pub failures: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Whether the statement that starts a query was cancelled while it waits.
+    pub given_up: Arc<dyn Fn() -> bool + Send + Sync>,
     /// No batch runs but by [`QueryHandle::step`], whatever the trigger; the trigger still says when a step finds it due, and when
     /// the query ends.
     pub stepped: bool,
@@ -101,6 +104,8 @@ pub struct QuerySettings {
     pub static_replay_latest: bool,
     /// `multiple_watermark_policy = 'max'`.
     pub watermark_policy_max: bool,
+    /// A checkpoint in an object store may be taken over when its holder has given no sign of life for so long.
+    pub lease_timeout: Duration,
 }
 
 impl Default for QuerySettings {
@@ -113,6 +118,7 @@ impl Default for QuerySettings {
             no_data_batches: true,
             static_replay_latest: false,
             watermark_policy_max: false,
+            lease_timeout: Duration::from_secs(15),
         }
     }
 }

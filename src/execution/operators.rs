@@ -89,13 +89,17 @@ impl Operators {
     }
 
     /// Keeps what batch `n` changed. Answers the length of the files.
-    pub fn commit(&mut self, n: u64, changed: &[Changed], keep_from: u64) -> Result<u64> {
+    pub fn commit(&mut self, n: u64, changed: &[Changed]) -> Result<u64> {
         let mut bytes = 0;
         for (state, changed) in self.states.iter_mut().zip(changed) {
             bytes += state.commit(n, &changed.upserts, &changed.deletes)?;
-            state.snapshot_if_due(n, keep_from);
         }
         Ok(bytes)
+    }
+
+    /// See [`OperatorState::snapshot_if_due`].
+    pub fn snapshot_if_due(&mut self, n: u64, keep_from: u64) {
+        self.states.iter_mut().for_each(|state| state.snapshot_if_due(n, keep_from));
     }
 
     /// Rows that are remembered.

@@ -233,6 +233,8 @@ impl QueryThread {
 
     /// Looks for a batch and runs it; answers its number.
     fn one(&mut self, asked: &Asked) -> Result<Option<u64>> {
+        // A run that is idle too ends when another has taken its place.
+        self.run.checkpoint.held()?;
         self.say("Getting offsets", false);
         let poll = self.shared.lock().polls;
         let mut measured = Measured::start();

@@ -85,7 +85,7 @@ impl ResultState {
     }
 
     /// Keeps what batch `version`, which the table's sink has committed, changed.
-    pub fn commit(&mut self, version: u64, keep_from: u64) -> Result<u64> {
+    pub fn commit(&mut self, version: u64) -> Result<u64> {
         let changes = self.table.changes()?;
         let (mut upserts, mut deletes) = (Vec::new(), Vec::new());
         for (rows, counts) in &changes.upserts {
@@ -96,9 +96,12 @@ impl ResultState {
             deletes.push(RecordBatch::try_new(self.shape.keys.clone(), rows.columns().to_vec()).map_err(Error::from)?);
         }
         self.state.apply(&self.shape, &upserts, &deletes)?;
-        let bytes = self.state.commit(version, &upserts, &deletes)?;
+        self.state.commit(version, &upserts, &deletes)
+    }
+
+    /// See [`OperatorState::snapshot_if_due`].
+    pub fn snapshot_if_due(&mut self, version: u64, keep_from: u64) {
         self.state.snapshot_if_due(version, keep_from);
-        Ok(bytes)
     }
 
     fn rows(&self, rows: &RecordBatch, counts: &Int64Array) -> Result<RecordBatch> {

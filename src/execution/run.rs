@@ -159,11 +159,10 @@ impl Run {
 
     /// Keeps the operators' states, and the result table's, as version `n`.
     pub fn commit_state(&mut self, n: u64, changed: &[Changed], measured: &mut Measured) -> Result<()> {
-        let keep_from = n.saturating_sub(self.settings.min_batches_to_retain);
         let mut changed = changed;
         for operators in &mut self.operators {
             let (own, others) = changed.split_at(operators.specs().len().min(changed.len()));
-            measured.checkpoint_bytes += operators.commit(n, own, keep_from)?;
+            measured.checkpoint_bytes += operators.commit(n, own)?;
             changed = others;
         }
         let sizes = self.operators.iter().flat_map(Operators::sizes);
@@ -171,10 +170,21 @@ impl Run {
             measured.size = Some(size);
         }
         if let Some(result) = &mut self.result {
-            measured.checkpoint_bytes += result.commit(n, keep_from)?;
+            measured.checkpoint_bytes += result.commit(n)?;
+        }
+        Ok(())
+    }
+
+    /// The batch is committed: snapshots that are due may begin.
+    fn begin_snapshots(&mut self, n: u64) {
+        let keep_from = n.saturating_sub(self.settings.min_batches_to_retain);
+        for operators in &mut self.operators {
+            operators.snapshot_if_due(n, keep_from);
+        }
+        if let Some(result) = &mut self.result {
+            result.snapshot_if_due(n, keep_from);
         }
         self.tell_of_state();
-        Ok(())
     }
 
     /// Passes on what its state has to say that failed nothing.
@@ -197,8 +207,9 @@ impl Run {
         }
     }
 
-    /// Lets sources and logs forget.
+    /// Lets sources and logs forget, and states too, behind a snapshot.
     pub fn forget(&mut self, n: u64, entry: &OffsetEntry) -> Result<()> {
+        self.begin_snapshots(n);
         for (input, source) in self.plan.inputs.iter().zip(&self.sources) {
             if let Some(end) = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()) {
                 lock(source).commit(&Offset(end))?;

@@ -14,7 +14,7 @@ use super::streaming_query::{QueryHandle, Shared};
 use super::watchers::{WatchedSink, Watchers};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
-use crate::checkpoint::{Checkpoint, Failpoints};
+use crate::checkpoint::{Checkpoint, Failpoints, LeaseTerms};
 use crate::error::{Error, Result};
 use crate::incremental::{IncrementalPlan, OperatorNode};
 use crate::planner::leaf::SharedSource;
@@ -35,7 +35,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let _entered = engine.runtime.enter();
     let failpoints = Failpoints::default();
     let checkpoint = match &spec.checkpoint {
-        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone())?,
+        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone(), &lease_terms(engine, &spec))?,
         None => Checkpoint::temporary(&spec.sql, failpoints.clone())?,
     };
     let restart = Restart::read(&checkpoint)?;
@@ -86,6 +86,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         checkpoint,
     };
     run.resume(restart);
+    run.checkpoint.claim()?;
     run.reload()?;
     if let (Some(table), Some(shape)) = (spec.result_table, result) {
         let (store, version) = (run.checkpoint.store(), run.next_id.checked_sub(1));
@@ -107,6 +108,16 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
     Ok(handle)
+}
+
+/// How a lease in an object store is waited for and held.
+fn lease_terms(engine: &Engine, spec: &QuerySpec) -> LeaseTerms {
+    let (notices, name) = (engine.notices.clone(), spec.name.clone());
+    LeaseTerms {
+        timeout: spec.settings.lease_timeout,
+        notices: Arc::new(move |line| notices(&format!("query {name}: {line}"))),
+        given_up: engine.given_up.clone(),
+    }
 }
 
 /// Opens the sources that can be read again, or those that can't.

@@ -69,7 +69,16 @@ impl Session {
         state.config_mut().options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         let (runtime, clock) = (self.runtime()?, self.clock());
         let stepped = self.test.as_ref().is_some_and(|test| test.clock.is_some());
-        Ok(Engine { runtime, clock, state, notices: self.notices.clone(), failures: self.failures.clone(), stepped })
+        let (notices, failures, cancel) = (self.notices.clone(), self.failures.clone(), self.cancel.clone());
+        Ok(Engine {
+            runtime,
+            clock,
+            state,
+            notices,
+            failures,
+            given_up: Arc::new(move || cancel.is_cancelled()),
+            stepped,
+        })
     }
 
     /// Threads for plans and queries; made at the first call.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use arrow::array::StringArray;
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as DfPlan};
@@ -10,7 +11,7 @@ use super::{Answer, Session, lock};
 use crate::clock::Clock;
 use crate::error::{Error, Result, closest};
 use crate::execution::QuerySettings;
-use crate::options::{OptionEntry, OptionKind, OptionSpec, OptionValue, Options, snake_case};
+use crate::options::{OptionEntry, OptionKind, OptionSpec, OptionValue, Options, parse_interval, snake_case};
 use crate::parser::{Name, SetValue};
 
 /// What `START QUERY … WITH (…)` may hold.
@@ -20,6 +21,7 @@ pub(super) const QUERY_OPTIONS: &[OptionSpec] = &[
     MAX_BATCH_BYTES,
     PARTITIONS,
     NO_DATA_BATCHES,
+    LEASE_TIMEOUT,
     OptionSpec {
         name: "static_replay",
         kind: OptionKind::OneOf(&["logged", "latest"]),
@@ -34,6 +36,7 @@ const SETTINGS: &[OptionSpec] = &[
         kind: OptionKind::OneOf(&["system", "manual"]),
         help: "processing time: the system's, or one that only ADVANCE CLOCK moves",
     },
+    LEASE_TIMEOUT,
     MAX_BATCH_BYTES,
     MIN_BATCHES,
     OptionSpec {
@@ -68,6 +71,12 @@ const NO_DATA_BATCHES: OptionSpec = OptionSpec {
     name: "no_data_batches",
     kind: OptionKind::Bool,
     help: "whether a batch runs without input when the watermark alone can close something",
+};
+
+const LEASE_TIMEOUT: OptionSpec = OptionSpec {
+    name: "lease_timeout",
+    kind: OptionKind::Interval,
+    help: "a checkpoint in an object store may be taken over when its query has given no sign of life for so long",
 };
 
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
@@ -120,6 +129,7 @@ impl Session {
         match setting.as_str() {
             "clock" => self.set_clock(name, "system")?,
             "timezone" => self.reset_datafusion(TIME_ZONE)?,
+            "lease_timeout" => settings.lease_timeout = default.lease_timeout,
             "max_batch_bytes" => settings.max_batch_bytes = default.max_batch_bytes,
             "min_batches_to_retain" => settings.min_batches_to_retain = default.min_batches_to_retain,
             "multiple_watermark_policy" => settings.watermark_policy_max = default.watermark_policy_max,
@@ -175,6 +185,10 @@ impl Session {
         let settings = lock(&self.settings);
         Some(match setting {
             "clock" => if self.clock().is_manual() { "manual" } else { "system" }.into(),
+            "lease_timeout" => match settings.lease_timeout.as_millis() {
+                millis if millis % 1_000 != 0 => format!("{millis} milliseconds"),
+                millis => format!("{} seconds", millis / 1_000),
+            },
             "max_batch_bytes" => settings.max_batch_bytes.to_string(),
             "min_batches_to_retain" => settings.min_batches_to_retain.to_string(),
             "multiple_watermark_policy" => if settings.watermark_policy_max { "max" } else { "min" }.into(),
@@ -260,12 +274,22 @@ pub(super) fn apply(settings: &mut QuerySettings, options: &Options, entry: &Opt
                 return Err(Error::invalid_at(entry.span, message));
             }
         },
+        "lease_timeout" => settings.lease_timeout = lease_timeout(options, entry)?,
         "no_data_batches" => settings.no_data_batches = options.bool(name)?.ok_or_else(missing)?,
         "static_replay" => settings.static_replay_latest = is(options, name, "latest"),
         "multiple_watermark_policy" => settings.watermark_policy_max = is(options, name, "max"),
         other => return Err(Error::internal(format!("option {other} is checked and not taken"))),
     }
     Ok(())
+}
+
+/// Shorter than a few requests take, it would be lost while its holder lives; after much longer nobody waits for it.
+fn lease_timeout(options: &Options, entry: &OptionEntry) -> Result<Duration> {
+    let parsed = options.parse(&entry.name, "an interval from 1 second to 1 hour, in whole milliseconds", |text| {
+        let millis = parse_interval(text).filter(|micros| micros % 1_000 == 0)? / 1_000;
+        u64::try_from(millis).ok().filter(|millis| (1_000..=3_600_000).contains(millis))
+    })?;
+    parsed.map(Duration::from_millis).ok_or_else(|| Error::internal("option lease_timeout has no value"))
 }
 
 fn is(options: &Options, name: &str, word: &str) -> bool {

@@ -6,6 +6,8 @@ use super::*;
 use crate::error::Location;
 use crate::parser::parse_one;
 
+mod remote;
+
 /// A session whose console is read back.
 struct Shell {
     session: Session,

@@ -246,8 +246,9 @@ impl OperatorState {
         Ok(bytes)
     }
 
-    /// Begins a snapshot of `version`, which was committed just now, if one is due and none is being written. Older files
-    /// that no version from `keep_from` on needs are removed behind it.
+    /// Begins a snapshot of `version`, the newest, if one is due and none is being written. Its batch is done: a snapshot
+    /// of one that another run may still run again would say what that run does not. Older files that no version from
+    /// `keep_from` on needs are removed behind it.
     pub fn snapshot_if_due(&mut self, version: u64, keep_from: u64) {
         if self.snapshot.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish_snapshot();

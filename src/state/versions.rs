@@ -125,8 +125,9 @@ pub fn purge(store: &dyn Store, folder: &str, keep_from: u64) -> Result<usize> {
     Ok(removed)
 }
 
-/// Removes the files of versions above `version` (of all, without one): what a run left that died, or was killed,
-/// between its state and its commit. Their batches are run again.
+/// Discards the files of versions above `version` (of all, without one): what a run left that died, or was killed,
+/// between its state and its commit. Their batches are run again. A snapshot is only written of what is committed; one
+/// above it is left from a version of Levada that wrote it earlier, and goes.
 ///
 /// # Errors
 /// Io. Corrupt: a foreign file.
@@ -138,7 +139,7 @@ pub fn discard_above(store: &dyn Store, folder: &str, version: Option<u64>) -> R
         store.delete(&file::path(folder, Kind::Snapshot, *n))?;
     }
     for n in versions.deltas.range(from..).rev() {
-        store.delete(&file::path(folder, Kind::Delta, *n))?;
+        store.discard(&file::path(folder, Kind::Delta, *n))?;
     }
     Ok(())
 }

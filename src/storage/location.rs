@@ -77,19 +77,18 @@ impl Location {
                 .help("use a local directory, a file: URL, or s3://, gs://, az://, https://")),
         }
     }
-}
 
-/// The local directory of a location, for what can't be in a store.
-///
-/// # Errors
-/// As [`Location::parse`]; Unsupported: an object store.
-pub fn local_directory(location: &str, what: &str) -> Result<PathBuf> {
-    match Location::parse(location, what)? {
-        Location::Local(path) => Ok(path),
-        Location::Remote(url) => {
-            let scheme = url.base.split(':').next().unwrap_or_default();
-            let error = Error::not_yet(format!("{what} in {scheme}://: {}/{}", url.base, url.path));
-            Err(error.help("use a local directory"))
+    /// [`Location::parse`] of what is going to be written.
+    ///
+    /// # Errors
+    /// As there. Unsupported: a web server, which promises nothing of what is written to it.
+    pub fn to_write(location: &str, what: &str) -> Result<Self> {
+        match Self::parse(location, what)? {
+            Location::Remote(RemoteUrl { scheme: Scheme::Http, base, path, .. }) => {
+                let error = Error::unsupported(format!("{what} on a web server: {base}/{path}"));
+                Err(error.help("use a local directory, or s3://, gs://, az://"))
+            }
+            other => Ok(other),
         }
     }
 }
@@ -170,20 +169,27 @@ fn percent_decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn local(location: &str) -> Result<PathBuf> {
+        match Location::to_write(location, "a checkpoint")? {
+            Location::Local(path) => Ok(path),
+            Location::Remote(url) => panic!("{} is no path", url.base),
+        }
+    }
+
     #[test]
     fn paths_are_taken_as_they_are() {
         for path in ["ck", "./chk @#chk", "/a/100%", "a:b/c", "ä?*[x]"] {
-            assert_eq!(local_directory(path, "a checkpoint").unwrap(), PathBuf::from(path));
+            assert_eq!(local(path).unwrap(), PathBuf::from(path));
         }
     }
 
     #[test]
     fn file_urls_are_decoded() {
-        assert_eq!(local_directory("file:///a/chk%20%40x", "a checkpoint").unwrap(), PathBuf::from("/a/chk @x"));
-        assert_eq!(local_directory("FILE://localhost/a", "a checkpoint").unwrap(), PathBuf::from("/a"));
-        assert_eq!(local_directory("file:/a", "a checkpoint").unwrap(), PathBuf::from("/a"));
+        assert_eq!(local("file:///a/chk%20%40x").unwrap(), PathBuf::from("/a/chk @x"));
+        assert_eq!(local("FILE://localhost/a").unwrap(), PathBuf::from("/a"));
+        assert_eq!(local("file:/a").unwrap(), PathBuf::from("/a"));
         for wrong in ["file://host/a", "file:///a%2", "file:///a%zz", "file:"] {
-            assert!(matches!(local_directory(wrong, "a checkpoint"), Err(Error::InvalidInput { .. })), "{wrong}");
+            assert!(matches!(local(wrong), Err(Error::InvalidInput { .. })), "{wrong}");
         }
     }
 
@@ -227,10 +233,13 @@ mod tests {
 
     #[test]
     fn what_names_no_store_is_refused_by_name() {
-        let error = local_directory("s3://bucket/ck", "a checkpoint").unwrap_err();
-        assert_eq!(error.to_string(), "not supported yet: a checkpoint in s3://: s3://bucket/ck");
-        for store in ["gs://b/c", "az://b/c", "S3A://b", "hdfs://n/x", "wasb://c/x"] {
-            assert!(matches!(local_directory(store, "a checkpoint"), Err(Error::Unsupported { .. })), "{store}");
+        let error = Location::to_write("https://host/ck", "a checkpoint").unwrap_err();
+        assert_eq!(error.to_string(), "a checkpoint on a web server: https://host/ck");
+        for store in ["http://b/c", "hdfs://n/x", "wasb://c/x"] {
+            assert!(matches!(Location::to_write(store, "a checkpoint"), Err(Error::Unsupported { .. })), "{store}");
+        }
+        for store in ["s3://bucket/ck", "gs://b/c", "az://b/c", "S3A://b"] {
+            assert!(matches!(Location::to_write(store, "a checkpoint"), Ok(Location::Remote(_))), "{store}");
         }
         for wrong in ["ftp://x/y", "", "s3:///x", "https://", "http://h/%zz"] {
             assert!(matches!(Location::parse(wrong, "a checkpoint"), Err(Error::InvalidInput { .. })), "{wrong}");

@@ -3,7 +3,6 @@
 //! Credentials come from the environment and stay in the store's client: nothing here can show them. A request that
 //! fails for a reason that may pass is made again, with growing pauses, before it is reported.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +17,13 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{
-    Attribute, AttributeValue, Attributes, BackoffConfig, ClientConfigKey, ClientOptions, GetOptions, GetRange,
-    ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig,
+    BackoffConfig, ClientConfigKey, ClientOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
+    RetryConfig,
 };
 
 use super::errors::failed;
 use super::location::{RemoteUrl, Scheme};
+use super::upload::Upload;
 use super::wait::Waiter;
 use crate::error::{Error, Result};
 
@@ -66,8 +66,6 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Says which call wrote an object.
-const WRITER: Attribute = Attribute::Metadata(Cow::Borrowed("levada-write"));
 /// So many objects are looked at at the same time.
 const LOOKS: usize = 16;
 /// A server that says nothing for so long has gone.
@@ -80,6 +78,10 @@ impl Remote {
     /// InvalidInput: a setting that this store has not, or that it can't use.
     pub fn open(url: &RemoteUrl, settings: &Settings) -> Result<Self> {
         check(url, settings)?;
+        #[cfg(test)]
+        if let Some(store) = super::pretend::found(&url.authority) {
+            return Self::over(store, &url.base, url.scheme);
+        }
         let store: Result<Arc<dyn ObjectStore>, object_store::Error> = match url.scheme {
             Scheme::S3 => s3(url, settings),
             Scheme::Gcs => gcs(url, settings),
@@ -116,7 +118,11 @@ impl Remote {
         format!("{}/{path}", self.base)
     }
 
-    fn path(&self, path: &str) -> Result<Path> {
+    pub(super) fn store(&self) -> &dyn ObjectStore {
+        self.store.as_ref()
+    }
+
+    pub(super) fn path(&self, path: &str) -> Result<Path> {
         Path::parse(path).map_err(|e| Error::invalid(format!("{}: {e}", self.shown(path))))
     }
 
@@ -220,51 +226,9 @@ impl Remote {
         object_store::coalesce_ranges(ranges, read, near).await
     }
 
-    /// An object, and what it is; `None` when there is none.
-    ///
-    /// # Errors
-    /// Io.
-    pub fn get(&self, path: &str) -> Result<Option<(Object, Bytes)>> {
-        let doing = || format!("read {}", self.shown(path));
-        let location = self.path(path)?;
-        self.waiter.wait(async {
-            let got = match self.store.get(&location).await {
-                Ok(got) => got,
-                Err(object_store::Error::NotFound { .. }) => return Ok(None),
-                Err(e) => return Err(failed(doing(), &e)),
-            };
-            let found = object(got.meta.clone())?;
-            Ok(Some((found, got.bytes().await.map_err(|e| failed(doing(), &e))?)))
-        })
-    }
-
-    /// Writes an object that must not be there yet.
-    ///
-    /// # Errors
-    /// Conflict: it is there, and not by this call. Io.
-    pub fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        let doing = || format!("writing {}", self.shown(path));
-        let location = self.path(path)?;
-        // A write may be made again because its answer was lost: what it left behind is known by this mark.
-        let mark = AttributeValue::from(uuid::Uuid::new_v4().to_string());
-        let attributes = Attributes::from_iter([(WRITER, mark.clone())]);
-        let options = PutOptions { mode: PutMode::Create, attributes, ..PutOptions::default() };
-        self.waiter.wait(async {
-            match self.store.put_opts(&location, bytes.into(), options).await {
-                Ok(_) => Ok(()),
-                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                    let found = self.store.get_opts(&location, GetOptions { head: true, ..GetOptions::default() }).await;
-                    match found.map_err(|e| failed(doing(), &e))?.attributes.get(&WRITER) == Some(&mark) {
-                        true => Ok(()),
-                        false => Err(Error::conflict(format!(
-                            "{} is there already: another run wrote it while this one was running; only one query may use it",
-                            self.shown(path)
-                        ))),
-                    }
-                }
-                Err(e) => Err(failed(doing(), &e)),
-            }
-        })
+    /// Begins to write an object, which replaces one that is there.
+    pub fn upload(&self, path: &str) -> Upload {
+        Upload::new(self.clone(), path.to_string())
     }
 
     /// Removes an object; one that isn't there is no error.

@@ -44,6 +44,11 @@ impl Waiter {
     pub fn begin<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Begun<T> {
         Begun(self.runtime.spawn(future))
     }
+
+    /// Begins something that nobody waits for.
+    pub fn detach(&self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(future));
+    }
 }
 
 /// Something that runs meanwhile. It ends when nobody wants it any more.

@@ -128,8 +128,10 @@ fn what_files_cannot_hold_is_refused() {
     assert!(refuse(&Options::default(), &ours).to_string().contains("needs the option path"));
     let parquet_gz = options(dir.path(), &[("format", "parquet"), ("compression", "gzip")]);
     assert_eq!(refuse(&parquet_gz, &ours).help_text(), Some("it has snappy, zstd, none"));
-    let s3 = options(Path::new("s3://bucket/out"), &[("format", "json")]);
-    assert!(refuse(&s3, &ours).to_string().contains("not supported yet: files in s3://"));
+    let web = options(Path::new("https://host/out"), &[("format", "json")]);
+    assert_eq!(refuse(&web, &ours).to_string(), "files on a web server: https://host/out");
+    let region = options(dir.path(), &[("format", "json"), ("region", "eu-central-1")]);
+    assert!(refuse(&region, &ours).to_string().contains("option region is for object stores"));
     let twice = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true); 2]));
     assert!(
         refuse(&json(dir.path()), &SinkContext { schema: twice, ..ours.clone() })
@@ -145,14 +147,15 @@ fn what_files_cannot_hold_is_refused() {
 #[test]
 fn a_full_disk_is_named() {
     // Every write to this device fails as on a full disk.
-    let full = Path::new("/dev/full");
+    let device = LocalFolder::new("/dev".into(), "/dev");
     for (format, compression) in [("json", "none"), ("csv", "gzip"), ("json", "zstd"), ("parquet", "snappy")] {
         let format = FileFormat::parse(format, Some(compression)).unwrap();
-        let written = writer::PartWriter::create(full.to_path_buf(), format, &schema()).and_then(|mut part| {
+        let file = device.create("full").unwrap();
+        let written = writer::PartWriter::new(file, device.shown("full"), format, &schema()).and_then(|mut part| {
             part.write(&numbers(0..50_000).rows)?;
             part.finish()
         });
-        match written.unwrap_err() {
+        match written.err().unwrap() {
             Error::Io { context, kind, .. } => {
                 assert_eq!(
                     (context.as_str(), kind),

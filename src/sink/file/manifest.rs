@@ -120,6 +120,11 @@ impl Manifest {
         Ok((manifest, files))
     }
 
+    /// Whether no entry of `batch` can appear any more: there is one, or one that follows it.
+    pub(super) fn is_decided(&self, batch: BatchId) -> bool {
+        self.committed.last() >= Some(&batch)
+    }
+
     /// Whether `batch` has an entry, also one that was written while this run was not sure of it.
     pub(super) fn contains(&mut self, batch: BatchId) -> Result<bool> {
         if self.committed.contains(&batch) {
@@ -142,15 +147,12 @@ impl Manifest {
 
     /// Refuses a part file that no entry names, of a batch that the checkpoint says is done: its entry was lost, with
     /// nothing behind it that would miss it.
-    pub(super) fn refuse_lost(&self, stray: &Path, committed: Option<BatchId>) -> Result<()> {
+    pub(super) fn refuse_lost(&self, stray: &str, shown: &str, committed: Option<BatchId>) -> Result<()> {
         match batch_of(stray).filter(|batch| Some(*batch) <= committed && !self.committed.contains(batch)) {
             None => Ok(()),
             Some(batch) => Err(Error::corrupt(
                 self.store.describe(&entry_path(batch)),
-                format!(
-                    "the file is missing, though the checkpoint says that the batch is done, and {} is of it",
-                    stray.display()
-                ),
+                format!("the file is missing, though the checkpoint says that the batch is done, and {shown} is of it"),
             )),
         }
     }

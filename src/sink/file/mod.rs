@@ -8,32 +8,50 @@
 //!
 //! A batch that is run again finds its entry and writes nothing, or finds none and writes new files. Files that no
 //! entry names are removed when their owner opens the sink again. A file can't take rows back: only APPEND is taken.
+//!
+//! In an object store an entry that a dead run has sent may still appear. So files of a batch are left alone until that
+//! batch has an entry, and the first batch of a run gets one whether it has rows or not.
 
+mod folder;
+mod local;
 mod manifest;
 mod partition;
 mod parts;
+mod remote;
 mod writer;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::folder::Folder;
+use self::local::LocalFolder;
 use self::manifest::Manifest;
 pub use self::manifest::{FileEntry, committed_files, committed_files_in};
 use self::partition::Partitioner;
 pub use self::partition::folder_value;
-use self::parts::{Parts, make_folder, stray_parts};
+use self::parts::{Parts, batch_of};
+use self::remote::RemoteFolder;
 use self::writer::FileFormat;
 use super::{BatchId, BatchSummary, Begin, Sink, SinkCommit, SinkContext};
-use crate::checkpoint::{FailStore, LocalStore, Store};
+use crate::checkpoint::{FailStore, LocalStore, RemoteStore, Store};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::options::{OptionKind, OptionSpec, Options};
 use crate::parser::OutputMode;
-use crate::storage::local_directory;
+use crate::storage::{Location, Root, Settings};
 
 /// What `WITH (connector = 'file', …)` may hold for a sink.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec { name: "path", kind: OptionKind::Text, help: "the folder of the files; required" },
+    OptionSpec {
+        name: "path",
+        kind: OptionKind::Text,
+        help: "the folder of the files; local, or in s3://, gs://, az://; required",
+    },
+    OptionSpec {
+        name: "endpoint",
+        kind: OptionKind::Text,
+        help: "an object store's server, as in http://localhost:9000",
+    },
+    OptionSpec { name: "region", kind: OptionKind::Text, help: "s3: the bucket's region" },
     OptionSpec {
         name: "format",
         kind: OptionKind::OneOf(&["json", "csv", "parquet"]),
@@ -61,6 +79,10 @@ pub struct FileSink {
     partitioner: Partitioner,
     manifest: Manifest,
     parts: Parts,
+    /// Files of earlier runs whose batches may yet get an entry that names them.
+    unsettled: Vec<String>,
+    /// A run before this one may still be about to give the next batch its entry.
+    first: bool,
     batch: State,
 }
 
@@ -83,23 +105,28 @@ enum State {
 pub fn open(options: &Options, context: &SinkContext) -> Result<FileSink> {
     check(options)?;
     let path = options.text("path").unwrap_or_default();
-    let root = local_directory(path, "files")?;
-    let store = Arc::new(LocalStore::new(root.clone()));
-    let failing = FailStore::manifest(store.clone(), context.failpoints.clone());
-    let sink = open_in(options, context, path, root, Arc::new(failing))?;
-    // Only now: until the manifest is ours, a temporary file in it may be being written.
-    store.sweep(manifest::FOLDER)?;
-    Ok(sink)
+    let failing = |store| Arc::new(FailStore::manifest(store, context.failpoints.clone()));
+    match Location::to_write(path, "files")? {
+        Location::Local(root) => {
+            let store = Arc::new(LocalStore::new(root.clone()));
+            let folder = Box::new(LocalFolder::new(root, path));
+            let sink = open_in(options, context, path, folder, failing(store.clone()))?;
+            // Only now: until the manifest is ours, a temporary file in it may be being written.
+            store.sweep(manifest::FOLDER)?;
+            Ok(sink)
+        }
+        Location::Remote(url) => {
+            let root = Root::open(&url, &settings(options))?;
+            let store = Arc::new(RemoteStore::writer(root.clone(), &context.run_id));
+            open_in(options, context, path, Box::new(RemoteFolder::new(root)), failing(store))
+        }
+    }
 }
 
-/// Something in a folder that a reader would take for data.
-fn visible_entry(root: &Path) -> Result<Option<String>> {
-    let listing = |e: std::io::Error| Error::io(format!("listing {}", root.display()), &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(root).map_err(listing)? {
-        names.push(entry.map_err(listing)?.file_name().to_string_lossy().into_owned());
-    }
-    Ok(names.into_iter().filter(|name| !name.starts_with(['.', '_'])).min())
+/// How the store that `path` names is spoken to.
+fn settings(options: &Options) -> Settings {
+    let text = |name| options.text(name).map(str::to_string);
+    Settings { endpoint: text("endpoint"), region: text("region"), anonymous: false }
 }
 
 /// Checks a WITH list without looking at the place.
@@ -110,6 +137,12 @@ pub fn check(options: &Options) -> Result<()> {
     options.check("connector 'file'", OPTIONS)?;
     if options.text("path").is_none_or(str::is_empty) {
         return Err(Error::invalid("connector 'file' needs the option path").help("path = 'out'"));
+    }
+    let location = Location::to_write(options.text("path").unwrap_or_default(), "files")?;
+    let of_stores = ["endpoint", "region"].iter().find_map(|name| options.get(name));
+    if let (Some(entry), Location::Local(_)) = (of_stores, location) {
+        let message = format!("option {} is for object stores, and the path is a local one", entry.name);
+        return Err(Error::invalid_at(entry.span, message));
     }
     if options.get("partition_by").is_some() && options.names("partition_by").is_empty() {
         return Err(Error::invalid("partition_by names no column").help("partition_by = 'day,city', or leave it out"));
@@ -128,7 +161,7 @@ fn open_in(
     options: &Options,
     context: &SinkContext,
     path: &str,
-    root: PathBuf,
+    folder: Box<dyn Folder>,
     store: Arc<dyn Store>,
 ) -> Result<FileSink> {
     refuse_mode(context)?;
@@ -136,35 +169,45 @@ fn open_in(
     refuse_same_names(context)?;
     let partitioner = Partitioner::new(&context.schema, &options.names("partition_by"))?;
     format.check(partitioner.schema())?;
-    if root.exists() && !root.is_dir() {
-        return Err(Error::invalid(format!("{path} is a file; the file sink's path is a folder")));
+    folder.prepare()?;
+    if committed_files(store.as_ref())?.is_none() {
+        refuse_foreign(folder.as_ref(), path)?;
     }
-    make_folder(&root)?;
-    if committed_files(store.as_ref())?.is_none()
-        && let Some(stray) = stray_parts(&root, &Default::default())?.first()
-    {
+    let (manifest, files) = Manifest::open(store, context)?;
+    let mut unsettled = folder.strays(&files)?;
+    unsettled.iter().try_for_each(|stray| manifest.refuse_lost(stray, &folder.shown(stray), context.committed))?;
+    let parts = Parts::new(folder, format, partitioner.schema().clone(), &context.run_id);
+    remove_strays(&parts, &manifest, &mut unsettled)?;
+    Ok(FileSink { path: path.into(), partitioner, manifest, parts, unsettled, first: true, batch: State::Idle })
+}
+
+/// A folder without a manifest that holds something.
+fn refuse_foreign(folder: &dyn Folder, path: &str) -> Result<()> {
+    if let Some(stray) = folder.strays(&Default::default())?.first() {
         return Err(Error::conflict(format!(
             "{} looks like a part file of a sink whose manifest ({path}/{}) is missing: move it away, or write to another path",
-            stray.display(),
+            folder.shown(stray),
             manifest::FOLDER
         )));
     }
-    if committed_files(store.as_ref())?.is_none()
-        && let Some(other) = visible_entry(&root)?
-    {
-        return Err(Error::conflict(format!(
+    match folder.visible_entry()? {
+        None => Ok(()),
+        Some(other) => Err(Error::conflict(format!(
             "{path} holds {other}, and no manifest of a file sink: readers would see only what the sink writes from then on; \
              give the sink a folder of its own"
-        )));
+        ))),
     }
-    let (manifest, files) = Manifest::open(store, context)?;
-    let strays = stray_parts(&root, &files)?;
-    strays.iter().try_for_each(|stray| manifest.refuse_lost(stray, context.committed))?;
-    for stray in strays {
-        std::fs::remove_file(&stray).map_err(|e| Error::io(format!("removing {}", stray.display()), &e))?;
-    }
-    let parts = Parts::new(root, format, partitioner.schema().clone(), &context.run_id);
-    Ok(FileSink { path: path.into(), partitioner, manifest, parts, batch: State::Idle })
+}
+
+/// Removes files that no entry names and none ever will.
+fn remove_strays(parts: &Parts, manifest: &Manifest, strays: &mut Vec<String>) -> Result<()> {
+    let is_settled = |stray: &str| {
+        !parts.folder().has_latecomers() || batch_of(stray).is_none_or(|batch| manifest.is_decided(batch))
+    };
+    let (settled, kept) = std::mem::take(strays).into_iter().partition(|stray| is_settled(stray));
+    *strays = kept;
+    let settled: Vec<String> = settled;
+    settled.iter().try_for_each(|stray| parts.folder().remove(stray))
 }
 
 fn refuse_mode(context: &SinkContext) -> Result<()> {
@@ -203,6 +246,9 @@ impl Sink for FileSink {
     fn begin(&mut self, batch: BatchId) -> Result<Begin> {
         self.abort()?;
         if self.manifest.contains(batch)? {
+            // The entry may be one that came late, and name some of them.
+            self.unsettled.clear();
+            self.first = false;
             self.batch = State::AlreadyDone;
             return Ok(Begin::AlreadyDone);
         }
@@ -229,7 +275,8 @@ impl Sink for FileSink {
         Ok(())
     }
 
-    /// Without rows it leaves no trace: a replay of nothing is nothing again.
+    /// Without rows it leaves no trace, where nobody else could give the batch an entry: a replay of nothing is nothing
+    /// again.
     fn commit(&mut self, _summary: &BatchSummary) -> Result<SinkCommit> {
         let State::Writing(batch) = self.batch else {
             self.batch = State::Idle;
@@ -237,12 +284,14 @@ impl Sink for FileSink {
         };
         let files = self.parts.finish()?;
         let rows = files.iter().map(|file| file.rows).sum();
-        if !files.is_empty() {
+        if !files.is_empty() || (self.first && self.parts.folder().has_latecomers()) {
             self.batch = State::Sealing(batch);
             self.manifest.append(batch, files)?;
         }
         self.parts.forget();
         self.batch = State::Idle;
+        self.first = false;
+        remove_strays(&self.parts, &self.manifest, &mut self.unsettled)?;
         self.manifest.compact_when_due()?;
         Ok(SinkCommit { rows })
     }
@@ -251,7 +300,12 @@ impl Sink for FileSink {
         match std::mem::replace(&mut self.batch, State::Idle) {
             State::Idle | State::AlreadyDone => Ok(()),
             State::Writing(_) => self.parts.remove(),
-            // An entry that names the files may be there, whatever was answered when it was created.
+            // An entry that names the files may appear, whatever was answered when it was created.
+            State::Sealing(_) if self.parts.folder().has_latecomers() => {
+                self.parts.forget();
+                Ok(())
+            }
+            // An entry that names the files may be there.
             State::Sealing(batch) => match self.manifest.contains(batch) {
                 Ok(false) => self.parts.remove(),
                 Ok(true) | Err(_) => {

@@ -2,30 +2,32 @@
 //! write the same file.
 //!
 //! `part-<batch>-<partition>-<run>[-<again>].<extension>`, the run by eight hexadecimal digits. `again` counts the
-//! files that one partition of a batch has in one folder: more than one where many folders take turns.
+//! files that one partition of a batch has in one folder: more than one where many folders take turns, or where the batch
+//! was begun again.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::manifest::{self, FileEntry};
+use super::folder::{Finished, Folder};
+use super::manifest::FileEntry;
 use super::writer::{FileFormat, PartWriter};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sink::BatchId;
 
 /// Files that are open at the same time, at the most.
 const MAX_OPEN: usize = 128;
 
-/// Parquet rows that wait in memory for their row groups, over all files, in bytes.
+/// What waits in memory, over all files, in bytes: parquet rows for their row groups, and as much for the files to take it.
 const MAX_BUFFERED: usize = 128 << 20;
+
+/// Files that have all their bytes and are on their way, at the most.
+const MAX_FINISHING: usize = 32;
 
 /// The files of the batch that is being written.
 pub(super) struct Parts {
-    root: PathBuf,
+    folder: Box<dyn Folder>,
     format: FileFormat,
     schema: SchemaRef,
     /// Eight hexadecimal digits.
@@ -35,10 +37,10 @@ pub(super) struct Parts {
     /// How many files each partition has begun in each folder.
     begun: BTreeMap<(usize, String), u64>,
     finished: Vec<FileEntry>,
+    /// Those of them that are not known to be durable.
+    finishing: Vec<Box<dyn Finished>>,
     /// All files that were created for this batch.
-    created: Vec<PathBuf>,
-    /// Folders whose list of files must be made durable.
-    touched: BTreeSet<PathBuf>,
+    created: Vec<String>,
     /// Counts writes, to tell which file was used last.
     clock: u64,
 }
@@ -51,9 +53,9 @@ struct OpenPart {
 }
 
 impl Parts {
-    pub(super) fn new(root: PathBuf, format: FileFormat, schema: SchemaRef, run_id: &str) -> Self {
+    pub(super) fn new(folder: Box<dyn Folder>, format: FileFormat, schema: SchemaRef, run_id: &str) -> Self {
         Parts {
-            root,
+            folder,
             format,
             schema,
             run: run_digits(run_id),
@@ -61,15 +63,24 @@ impl Parts {
             open: BTreeMap::new(),
             begun: BTreeMap::new(),
             finished: Vec::new(),
+            finishing: Vec::new(),
             created: Vec::new(),
-            touched: BTreeSet::new(),
             clock: 0,
         }
     }
 
-    /// Begins a batch, with nothing.
+    /// Where they are.
+    pub(super) fn folder(&self) -> &dyn Folder {
+        self.folder.as_ref()
+    }
+
+    /// Begins a batch, with nothing. When it is begun again its files get other names: an entry may yet appear that names
+    /// those of before.
     pub(super) fn begin(&mut self, batch: BatchId) {
         self.forget();
+        if self.batch != batch {
+            self.begun.clear();
+        }
         self.batch = batch;
     }
 
@@ -94,9 +105,8 @@ impl Parts {
         while let Some((_, part)) = self.open.pop_first() {
             self.close(part)?;
         }
-        for folder in std::mem::take(&mut self.touched) {
-            sync_folder(&folder)?;
-        }
+        self.wait()?;
+        self.folder.settle(&self.created)?;
         let mut files = std::mem::take(&mut self.finished);
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
@@ -105,13 +115,11 @@ impl Parts {
     /// Removes all files of the batch.
     pub(super) fn remove(&mut self) -> Result<()> {
         self.open.clear();
-        let mut result = Ok(());
+        // What is on its way would come back behind the removal.
+        let mut result = self.wait();
         for path in &self.created {
-            match fs::remove_file(path) {
-                Err(e) if e.kind() != ErrorKind::NotFound => {
-                    result = Err(Error::io(format!("removing {}", path.display()), &e));
-                }
-                _ => {}
+            if let Err(error) = self.folder.remove(path) {
+                result = Err(error);
             }
         }
         self.forget();
@@ -121,10 +129,9 @@ impl Parts {
     /// Leaves the files as they are.
     pub(super) fn forget(&mut self) {
         self.open.clear();
-        self.begun.clear();
         self.finished.clear();
+        self.finishing.clear();
         self.created.clear();
-        self.touched.clear();
     }
 
     fn create(&mut self, key: &(usize, String)) -> Result<OpenPart> {
@@ -134,19 +141,24 @@ impl Parts {
         *again += 1;
         let name = format!("part-{:05}-{partition:03}-{}{suffix}.{}", self.batch, self.run, self.format.extension());
         let path = format!("{folder}{name}");
-        let full = self.root.join(&path);
-        let parent = full.parent().unwrap_or(&self.root).to_path_buf();
-        make_folder(&parent)?;
-        self.touched.insert(parent);
-        self.created.push(full.clone());
-        Ok(OpenPart { path, writer: PartWriter::create(full, self.format, &self.schema)?, used: self.clock })
+        self.created.push(path.clone());
+        let file = self.folder.create(&path)?;
+        let writer = PartWriter::new(file, self.folder.shown(&path), self.format, &self.schema)?;
+        Ok(OpenPart { path, writer, used: self.clock })
     }
 
     fn close(&mut self, part: OpenPart) -> Result<()> {
-        let written = part.writer.finish()?;
+        let (written, finishing) = part.writer.finish()?;
         let entry = FileEntry { path: part.path, size: written.size, rows: written.rows, crc32c: written.crc32c };
         self.finished.push(entry);
-        Ok(())
+        self.finishing.push(finishing);
+        if self.finishing.len() > MAX_FINISHING { self.wait() } else { Ok(()) }
+    }
+
+    /// Waits for all that is on its way; answers what failed first.
+    fn wait(&mut self) -> Result<()> {
+        let waited: Vec<Result<()>> = self.finishing.drain(..).map(|finishing| finishing.wait()).collect();
+        waited.into_iter().collect()
     }
 
     /// Ends the file that was not used for longest, when there are too many.
@@ -161,51 +173,32 @@ impl Parts {
         }
     }
 
-    /// Writes out the largest of the row groups in memory, when they are too large together.
+    /// Writes out the largest of the row groups in memory, and ends the file that holds most, when they are too large
+    /// together.
     fn bound_buffers(&mut self) -> Result<()> {
-        if self.open.values().map(|part| part.writer.buffered()).sum::<usize>() <= MAX_BUFFERED {
-            return Ok(());
+        if self.total(PartWriter::buffered_rows) > MAX_BUFFERED
+            && let Some(part) = self.open.values_mut().max_by_key(|part| part.writer.buffered_rows())
+        {
+            part.writer.flush()?;
         }
-        match self.open.values_mut().max_by_key(|part| part.writer.buffered()) {
-            Some(part) => part.writer.flush(),
-            None => Ok(()),
+        if self.total(PartWriter::buffered_bytes) > MAX_BUFFERED {
+            let largest = self.open.iter().max_by_key(|(_, part)| part.writer.buffered_bytes());
+            if let Some(part) = largest.map(|(key, _)| key.clone()).and_then(|key| self.open.remove(&key)) {
+                self.close(part)?;
+                // Its bytes wait in memory for as long as it is on its way.
+                return self.wait();
+            }
         }
+        Ok(())
     }
-}
 
-/// Part files under `root` that the manifest doesn't name, in the order of their paths.
-pub(super) fn stray_parts(root: &Path, named: &BTreeSet<String>) -> Result<Vec<PathBuf>> {
-    let mut strays = Vec::new();
-    collect_strays(root, "", named, &mut strays)?;
-    strays.sort();
-    Ok(strays)
-}
-
-/// Looks into the folders of partitions only: others were not made by a sink.
-fn collect_strays(root: &Path, folder: &str, named: &BTreeSet<String>, strays: &mut Vec<PathBuf>) -> Result<()> {
-    let listed = root.join(folder);
-    let failed = |e: std::io::Error| Error::io(format!("listing {}", listed.display()), &e);
-    let entries = match fs::read_dir(&listed) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(failed(e)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(failed)?;
-        // A name that is no UTF-8 is not ours.
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let kind = entry.file_type().map_err(failed)?;
-        if kind.is_dir() && name.contains('=') && name != manifest::FOLDER {
-            collect_strays(root, &format!("{folder}{name}/"), named, strays)?;
-        } else if kind.is_file() && is_part(&name) && !named.contains(&format!("{folder}{name}")) {
-            strays.push(entry.path());
-        }
+    fn total(&self, of: impl Fn(&PartWriter) -> usize) -> usize {
+        self.open.values().map(|part| of(&part.writer)).sum()
     }
-    Ok(())
 }
 
 /// Whether a name is one that [`Parts`] gives.
-fn is_part(name: &str) -> bool {
+pub(super) fn is_part(name: &str) -> bool {
     let Some((stem, extension)) = name.split_once('.') else { return false };
     let Some(stem) = stem.strip_prefix("part-") else { return false };
     let pieces: Vec<&str> = stem.split('-').collect();
@@ -222,8 +215,8 @@ fn is_part(name: &str) -> bool {
 }
 
 /// The batch that a part file is of.
-pub(super) fn batch_of(path: &Path) -> Option<BatchId> {
-    let name = path.file_name()?.to_str()?;
+pub(super) fn batch_of(path: &str) -> Option<BatchId> {
+    let name = path.rsplit('/').next()?;
     name.strip_prefix("part-")?.split('-').next()?.parse().ok()
 }
 
@@ -233,27 +226,6 @@ fn run_digits(run_id: &str) -> String {
         Some(digits) if digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) => digits.into(),
         _ => format!("{:08x}", crc32c::crc32c(run_id.as_bytes())),
     }
-}
-
-/// Makes a folder and those above it, each durable in the one above.
-pub(super) fn make_folder(folder: &Path) -> Result<()> {
-    if folder.as_os_str().is_empty() || folder.is_dir() {
-        return Ok(());
-    }
-    let above = folder.parent().unwrap_or(Path::new(""));
-    make_folder(above)?;
-    match fs::create_dir(folder) {
-        Err(e) if e.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => {
-            return Err(Error::io(format!("creating folder {}", folder.display()), &e));
-        }
-        _ => {}
-    }
-    sync_folder(if above.as_os_str().is_empty() { Path::new(".") } else { above })
-}
-
-fn sync_folder(folder: &Path) -> Result<()> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|e| Error::io(format!("syncing folder {}", folder.display()), &e))
 }
 
 #[cfg(test)]

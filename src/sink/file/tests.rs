@@ -235,8 +235,8 @@ impl Store for Unsure {
 fn an_entry_that_may_have_been_written_keeps_its_files() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(Unsure(LocalStore::new(dir.path()), false.into()));
-    let root = dir.path().to_path_buf();
-    let mut sink = open_in(&json(dir.path()), &context("a", "run"), "out", root, store.clone()).unwrap();
+    let folder = Box::new(LocalFolder::new(dir.path().to_path_buf(), "out"));
+    let mut sink = open_in(&json(dir.path()), &context("a", "run"), "out", folder, store.clone()).unwrap();
     store.1.store(true, std::sync::atomic::Ordering::SeqCst);
     assert!(run(&mut sink, 0, vec![numbers([1])]).unwrap_err().is_transient());
     sink.abort().unwrap();

@@ -1,8 +1,6 @@
-//! One part file: rows in, bytes on disk, their count and checksum out.
+//! One part file: rows in, bytes in their place, their count and checksum out.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -12,6 +10,7 @@ use parquet::basic::{Compression as ParquetCompression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::folder::{Finished, PartFile};
 use crate::error::{Error, Result};
 use crate::sink::encode::TextFormat;
 
@@ -95,7 +94,8 @@ fn no_compression(format: &str, compression: &str, known: &str) -> Error {
 
 /// A part file that is being written.
 pub(super) struct PartWriter {
-    path: PathBuf,
+    /// As a user knows it.
+    path: String,
     encoder: Encoder,
     rows: u64,
 }
@@ -116,11 +116,10 @@ pub(super) struct Written {
 }
 
 impl PartWriter {
-    /// Creates the file, or begins it again where an abandoned batch of this run has left it.
-    pub(super) fn create(path: PathBuf, format: FileFormat, schema: &SchemaRef) -> Result<Self> {
-        let file = File::create(&path).map_err(|e| Error::io(format!("creating {}", path.display()), &e))?;
+    /// Writes to a new file, which a user knows as `path`.
+    pub(super) fn new(file: Box<dyn PartFile>, path: String, format: FileFormat, schema: &SchemaRef) -> Result<Self> {
         let counted = Counted { file, size: 0, crc32c: 0 };
-        let failed = |e: io::Error| Error::io(format!("writing {}", path.display()), &e);
+        let failed = |e: io::Error| writing_failed(&path, e);
         let mut encoder = match format {
             FileFormat::Text(text, TextCompression::None) => Encoder::Plain(text, BufWriter::new(counted)),
             FileFormat::Text(text, TextCompression::Gz) => {
@@ -155,17 +154,28 @@ impl PartWriter {
             Encoder::Plain(text, _) | Encoder::Gz(text, _) | Encoder::Zst(text, _) => *text,
         };
         let bytes = text.rows(rows)?;
-        self.encoder.write_text(&bytes).map_err(|e| Error::io(format!("writing {}", self.path.display()), &e))?;
+        self.encoder.write_text(&bytes).map_err(|e| writing_failed(&self.path, e))?;
         self.rows += rows.num_rows() as u64;
         Ok(())
     }
 
     /// Bytes that wait in memory for their row group.
-    pub(super) fn buffered(&self) -> usize {
+    pub(super) fn buffered_rows(&self) -> usize {
         match &self.encoder {
             Encoder::Parquet(writer) => writer.memory_size(),
             _ => 0,
         }
+    }
+
+    /// Bytes that wait in memory for the file to take them.
+    pub(super) fn buffered_bytes(&self) -> usize {
+        let counted = match &self.encoder {
+            Encoder::Plain(_, out) => out.get_ref(),
+            Encoder::Gz(_, out) => out.get_ref().get_ref(),
+            Encoder::Zst(_, out) => out.get_ref().get_ref(),
+            Encoder::Parquet(writer) => writer.inner(),
+        };
+        counted.file.buffered()
     }
 
     /// Ends the row group that waits in memory.
@@ -176,10 +186,10 @@ impl PartWriter {
         }
     }
 
-    /// Writes what is left, and makes the file's content durable. The name in its folder is not, yet.
-    pub(super) fn finish(self) -> Result<Written> {
+    /// Writes what is left, and lets the file make its content durable.
+    pub(super) fn finish(self) -> Result<(Written, Box<dyn Finished>)> {
         let PartWriter { path, encoder, rows } = self;
-        let failed = |e: io::Error| Error::io(format!("writing {}", path.display()), &e);
+        let failed = |e: io::Error| writing_failed(&path, e);
         let unbuffered = |out: BufWriter<Counted>| out.into_inner().map_err(|e| failed(e.into_error()));
         let counted = match encoder {
             Encoder::Plain(_, out) => unbuffered(out)?,
@@ -187,8 +197,8 @@ impl PartWriter {
             Encoder::Zst(_, out) => unbuffered(out.finish().map_err(failed)?)?,
             Encoder::Parquet(writer) => writer.into_inner().map_err(|e| parquet_failed(&path, e))?,
         };
-        counted.file.sync_all().map_err(|e| Error::io(format!("syncing {}", path.display()), &e))?;
-        Ok(Written { size: counted.size, rows, crc32c: counted.crc32c })
+        let written = Written { size: counted.size, rows, crc32c: counted.crc32c };
+        Ok((written, counted.file.finish()?))
     }
 }
 
@@ -205,7 +215,7 @@ impl Encoder {
 
 /// Counts and sums up what reaches the file.
 struct Counted {
-    file: File,
+    file: Box<dyn PartFile>,
     size: u64,
     crc32c: u32,
 }
@@ -223,17 +233,25 @@ impl Write for Counted {
     }
 }
 
-/// An error of the file itself keeps its kind: a full disk is a full disk.
-fn parquet_failed(path: &Path, error: ParquetError) -> Error {
-    if let ParquetError::External(inner) = &error
-        && let Some(io) = inner.downcast_ref::<io::Error>()
-    {
-        return Error::io(format!("writing {}", path.display()), io);
+/// An error of the file itself keeps its kind: a full disk is a full disk, and what a store says of itself is ours.
+fn writing_failed(path: &str, error: io::Error) -> Error {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(ours) => ours.clone(),
+        None => Error::io(format!("writing {path}"), &error),
     }
-    Error::Io {
-        context: format!("writing {}", path.display()),
-        message: error.to_string(),
-        kind: io::ErrorKind::Other,
-        transient: false,
+}
+
+fn parquet_failed(path: &str, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(inner) if inner.is::<io::Error>() => match inner.downcast::<io::Error>() {
+            Ok(io) => writing_failed(path, *io),
+            Err(other) => parquet_failed(path, ParquetError::General(other.to_string())),
+        },
+        other => Error::Io {
+            context: format!("writing {path}"),
+            message: other.to_string(),
+            kind: io::ErrorKind::Other,
+            transient: false,
+        },
     }
 }

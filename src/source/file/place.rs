@@ -15,7 +15,7 @@ use super::local::LocalFiles;
 use super::remote::RemoteFiles;
 use crate::checkpoint::Store;
 use crate::error::{Error, Result};
-use crate::storage::{Location, Remote, Settings};
+use crate::storage::{Location, Remote, Root, Settings};
 
 /// The folder in which a file sink of ours keeps its manifest.
 pub const MANIFEST_FOLDER: &str = "_levada";
@@ -91,7 +91,7 @@ impl Place {
 
     /// A place in a store. A store has no empty directories: what isn't there yet is one.
     pub(super) fn remote(written: &str, remote: Remote, path: &str, manifest: Option<Manifest>) -> Result<Self> {
-        let files = |root: &str| Arc::new(RemoteFiles::new(remote.clone(), root)) as Arc<dyn Files>;
+        let files = |root: &str| Arc::new(RemoteFiles::new(Root::new(remote.clone(), root))) as Arc<dyn Files>;
         let place = |files, kind| Place { shown: written.to_string(), files, kind, manifest };
         let whole = !path.is_empty() && !path.ends_with('/');
         // A name that exists is no pattern.

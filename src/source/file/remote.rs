@@ -16,41 +16,36 @@ use futures::{FutureExt, StreamExt};
 use super::files::{FileEntry, Files, Node, OpenFile, Tree, gone, join};
 use crate::checkpoint::{RemoteStore, Store};
 use crate::error::{Error, Result};
-use crate::storage::{Begun, Object, Remote};
+use crate::storage::{Begun, Object, Remote, Root};
 
 /// A request brings so much: large enough that the way there and back costs little.
 const PART: u64 = 8 << 20;
 /// Ranges nearer to each other than this are asked for in one.
 const NEAR: u64 = 1 << 20;
 
-/// The objects whose paths begin with a root.
+/// The objects below a root.
 #[derive(Debug, Clone)]
 pub struct RemoteFiles {
-    remote: Remote,
-    /// Without slashes at its ends.
-    root: String,
+    root: Root,
 }
 
 impl RemoteFiles {
-    pub fn new(remote: Remote, root: &str) -> Self {
-        RemoteFiles { remote, root: root.trim_matches('/').to_string() }
+    pub fn new(root: Root) -> Self {
+        RemoteFiles { root }
     }
 
-    fn key(&self, path: &str) -> String {
-        if path.is_empty() { self.root.clone() } else { join(&self.root, path) }
+    fn remote(&self) -> &Remote {
+        self.root.remote()
     }
 
     /// The object under its path from the root. What isn't below the root is not ours.
     fn entry(&self, object: Object) -> Option<FileEntry> {
-        let path = match self.root.as_str() {
-            "" => object.path.as_str(),
-            root => object.path.strip_prefix(root)?.strip_prefix('/')?,
-        };
-        Some(FileEntry { path: path.to_string(), mtime: object.mtime, size: object.size, etag: object.etag })
+        let path = self.root.relative(&object.path)?.to_string();
+        Some(FileEntry { path, mtime: object.mtime, size: object.size, etag: object.etag })
     }
 
     fn file(&self, path: &str) -> Result<Option<FileEntry>> {
-        Ok(self.remote.look(&self.key(path))?.and_then(|object| self.entry(object)))
+        Ok(self.remote().look(&self.root.key(path))?.and_then(|object| self.entry(object)))
     }
 }
 
@@ -59,12 +54,12 @@ impl Files for RemoteFiles {
         if let Some(file) = self.file(path)? {
             return Ok(Some(Node::File(file)));
         }
-        Ok(self.remote.is_folder(&self.key(path))?.then_some(Node::Directory))
+        Ok(self.remote().is_folder(&self.root.key(path))?.then_some(Node::Directory))
     }
 
     fn look_all(&self, paths: &[String]) -> Result<Vec<Option<FileEntry>>> {
-        let keys: Vec<String> = paths.iter().map(|path| self.key(path)).collect();
-        let found = self.remote.look_all(&keys)?;
+        let keys: Vec<String> = paths.iter().map(|path| self.root.key(path)).collect();
+        let found = self.remote().look_all(&keys)?;
         Ok(found.into_iter().map(|object| object.and_then(|object| self.entry(object))).collect())
     }
 
@@ -73,8 +68,8 @@ impl Files for RemoteFiles {
     }
 
     fn open(&self, entry: &FileEntry) -> Result<Arc<dyn OpenFile>> {
-        let key = self.key(&entry.path);
-        let file = RemoteFile { remote: self.remote.clone(), files: self.clone(), key, entry: entry.clone() };
+        let key = self.root.key(&entry.path);
+        let file = RemoteFile { remote: self.remote().clone(), files: self.clone(), key, entry: entry.clone() };
         if entry.size == 0 {
             // Nothing will be read of it, so nothing else would see a change.
             file.check_now()?;
@@ -83,15 +78,15 @@ impl Files for RemoteFiles {
     }
 
     fn shown(&self, path: &str) -> String {
-        self.remote.shown(&self.key(path))
+        self.root.shown(path)
     }
 
     fn store(&self, directory: &str) -> Arc<dyn Store> {
-        Arc::new(RemoteStore::new(self.remote.clone(), &self.key(directory)))
+        Arc::new(RemoteStore::reader(self.root.below(directory)))
     }
 
     fn part(&self) -> Option<u64> {
-        self.remote.has_ranges().then_some(PART)
+        self.remote().has_ranges().then_some(PART)
     }
 }
 
@@ -115,7 +110,7 @@ impl RemoteTree<'_> {
         if self.knows(folder, false) {
             return Ok(());
         }
-        let (objects, folders) = self.files.remote.list_folder(&self.files.key(folder))?;
+        let (objects, folders) = self.files.remote().list_folder(&self.files.root.key(folder))?;
         for path in folders {
             let name = path.rsplit('/').next().unwrap_or_default();
             self.folders.insert(join(folder, name));
@@ -142,7 +137,7 @@ impl RemoteTree<'_> {
 impl Tree for RemoteTree<'_> {
     fn expect_all(&mut self, directory: &str) -> Result<()> {
         if !self.knows(directory, true) {
-            let objects = self.files.remote.list(&self.files.key(directory))?;
+            let objects = self.files.remote().list(&self.files.root.key(directory))?;
             self.keep(objects);
             self.listed.insert(directory.to_string(), true);
         }
