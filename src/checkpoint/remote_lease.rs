@@ -12,7 +12,7 @@
 //! it was stopped or the store was away, confirms it before it writes.
 //!
 //! That is a courtesy and not what makes two writers harmless: between a look at the lease and the arrival of a write
-//! any time may pass. What decides is the condition on each write itself, see `remote_store` and decision 10.
+//! any time may pass. What decides is the condition on each write itself, see `remote_store` and decision 11.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
