@@ -14,6 +14,18 @@ mod deduplicate;
 mod distinct;
 /// Forgetting by time.
 mod forget;
+/// Rows of two inputs that belong together.
+mod join;
+/// The end of a batch in a join.
+mod join_end;
+/// The rows of one side of a join by their key.
+mod join_index;
+/// One partition of a join.
+mod join_part;
+/// Rows of a join's result.
+mod join_rows;
+/// Inputs of a join that take rows back.
+mod join_signed;
 /// The first rows there ever were.
 mod limit;
 /// The keys that a batch met first.
@@ -30,6 +42,7 @@ pub use chain::{Chain, ChainSpec};
 pub use deduplicate::DeduplicateSpec;
 pub use distinct::{Distinct, DistinctSpec};
 pub use forget::ForgetBy;
+pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn};
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, StateSpec};
 

@@ -199,7 +199,12 @@ impl StateTable {
         self.gather(slots, self.key_columns..self.schema.fields().len())
     }
 
-    fn gather(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+    /// Some columns of these slots, all of which have values: those of the key too, as they were written.
+    pub fn columns(&self, slots: &[Slot], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        self.gather(slots, columns.iter().copied())
+    }
+
+    fn gather(&self, slots: &[Slot], columns: impl Iterator<Item = usize>) -> Result<Vec<ArrayRef>> {
         let mut dense = vec![u32::MAX; self.chunks.len()];
         let mut used: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(slots.len());
