@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, time_key};
+use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, order_matters, time_key};
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
@@ -78,6 +78,7 @@ pub async fn plan(
         watermarks: Vec::new(),
         operators: Vec::new(),
         named: Counts::default(),
+        order_matters: order_matters_in(&plan),
     };
     let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
     let Cutter { inputs, watermarks, operators, cell, .. } = cutter;
@@ -141,6 +142,15 @@ fn top_aggregate(plan: &LogicalPlan) -> Result<Option<Aggregate>> {
 fn text_above(plan: &LogicalPlan, aggregate: Option<&Aggregate>) -> String {
     let named = aggregate.map(Named::of).map(|named| [named.keys, named.functions].concat()).unwrap_or_default();
     names::above(plan, aggregate, &named, |node| stream_of(node).is_some())
+}
+
+fn order_matters_in(plan: &LogicalPlan) -> bool {
+    any(plan, |node| match node {
+        LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().any(order_matters),
+        other => {
+            matches!(other, LogicalPlan::Distinct(Distinct::On(_)) | LogicalPlan::Limit(_) | LogicalPlan::Window(_))
+        }
+    })
 }
 
 fn check(plan: &LogicalPlan, joins: bool, output_mode: OutputMode) -> Result<()> {
@@ -246,6 +256,8 @@ struct Cutter<'a> {
     /// In the order in which they run.
     operators: Vec<OperatorNode>,
     named: Counts,
+    /// Something depends on the order of the rows that it is given.
+    order_matters: bool,
 }
 
 impl Cutter<'_> {
@@ -447,6 +459,7 @@ impl Cutter<'_> {
         let signed = [left.signed, right.signed];
         let takes_back = terms.takes_back(self.mode, signed);
         if above.top {
+            mode::check_stateless(self.mode)?;
             mode::check_join_target(self.mode, self.target, takes_back)?;
         }
         let (lag, operator) = (left.lag.max(right.lag), self.operators.len());
@@ -462,6 +475,8 @@ impl Cutter<'_> {
         };
         let ([first, second], spec) = join::cut(&terms, [left.plan, right.plan], &mut request).await?;
         let leaf = self.operator("join", spec, vec![(first, left.from), (second, right.from)], lag, takes_back, above);
+        // What joins give is sorted where it shows, and else left as it comes: it may be much.
+        self.operators[operator].ordered = if above.top { self.target.ordered } else { self.order_matters };
         let plan = result_of(&terms.columns, &leaf, takes_back)?;
         let behind = terms.bounds.as_ref().map_or(0, |bounds| bounds.lag());
         Ok(Part { plan, signed: takes_back, lag: lag.saturating_add(behind), from: vec![operator] })

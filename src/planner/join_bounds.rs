@@ -378,3 +378,81 @@ fn one_unit(time: &Expr, side: &LogicalPlan) -> i64 {
 fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "+00:00" | "Z" | "Etc/UTC")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{Field, Schema, TimeUnit};
+    use datafusion::common::{Column, JoinType};
+    use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+    use datafusion::logical_expr::{LogicalPlanBuilder, cast, col, lit};
+
+    use super::*;
+    use crate::planner::watermark::{WatermarkNode, WatermarkSpec};
+
+    const SECOND: i64 = 1_000_000;
+
+    fn stream(name: &str, watermark: bool) -> LogicalPlan {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let schema = Schema::new(vec![Field::new("ts", time.clone(), true), Field::new("other", time, true)]);
+        let source = Arc::new(LogicalTableSource::new(Arc::new(schema)));
+        let plan = LogicalPlanBuilder::scan(name, source, None).and_then(LogicalPlanBuilder::build).expect("a scan");
+        let spec = WatermarkSpec { delay: 0, idle_after: None, max_future_skew: None };
+        if watermark { WatermarkNode::plan(plan, Column::new(Some(name), "ts"), spec) } else { plan }
+    }
+
+    fn until_of(left: LogicalPlan, right: LogicalPlan, condition: Expr) -> [Option<i64>; 2] {
+        let joined = LogicalPlanBuilder::from(left).join_on(right, JoinType::Inner, Some(condition));
+        match joined.and_then(LogicalPlanBuilder::build) {
+            Ok(LogicalPlan::Join(join)) => JoinBounds::of(&join).map_or([None, None], |bounds| bounds.until),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn until(condition: Expr) -> [Option<i64>; 2] {
+        until_of(stream("l", true), stream("r", true), condition)
+    }
+
+    fn seconds(n: i64) -> Expr {
+        lit(ScalarValue::new_interval_mdn(0, 0, n * 1_000_000_000))
+    }
+
+    #[test]
+    fn conditions_are_solved_however_they_are_written() {
+        let (l, r) = (|| col("l.ts"), || col("r.ts"));
+        const MORE: i64 = 1_000;
+        let most = [None, Some(5 * SECOND + MORE)];
+        assert_eq!(until(l().lt_eq(r() + seconds(5))), most);
+        assert_eq!(until((l() - seconds(5)).lt_eq(r())), most);
+        assert_eq!(until((r() + seconds(5)).gt_eq(l())), most);
+        assert_eq!(until((l() - r()).lt_eq(seconds(5))), most);
+        assert_eq!(until(seconds(-5).lt_eq(r() - l())), most);
+        assert_eq!(until(Expr::Not(Box::new(l().gt(r() + seconds(5))))), most);
+        // A strict one lets go a millisecond sooner.
+        assert_eq!(until(l().lt(r() - seconds(5))), [None, Some(-5 * SECOND)]);
+        assert_eq!(until(l().gt(r() - seconds(5))), [Some(5 * SECOND), None]);
+        let both = l().between(r() - seconds(10), r() + seconds(5));
+        assert_eq!(until(both), [Some(10 * SECOND + MORE), Some(5 * SECOND + MORE)]);
+        assert_eq!(until(l().eq(r())), [Some(0), Some(0)]);
+        assert_eq!(until(l().lt(r()).and(l().lt(r() - seconds(5)))), [None, Some(-5 * SECOND)]);
+        let days = |expr: Expr| cast(expr, DataType::Date32);
+        assert_eq!(until(days(l()).eq(days(r()))), [Some(2 * DAY), Some(2 * DAY)]);
+    }
+
+    #[test]
+    fn what_bounds_nothing() {
+        let (l, r) = (|| col("l.ts"), || col("r.ts"));
+        let none = [None, None];
+        assert_eq!(until(l().lt(r() + lit(ScalarValue::new_interval_mdn(1, 0, 0)))), none);
+        assert_eq!(until(l().lt(r()).or(l().gt(r()))), none);
+        assert_eq!(until(l().lt(col("l.other"))), none);
+        assert_eq!(until((l() + seconds(1)).lt(lit(ScalarValue::TimestampMicrosecond(Some(0), None)))), none);
+        assert_eq!(until(l().not_eq(r())), none);
+        // Each side is bounded by the watermark of the other.
+        let bare = || stream("r", false);
+        assert_eq!(until_of(stream("l", true), bare(), l().eq(r())), [None, Some(0)]);
+        assert_eq!(until(l().lt(col("r.other"))), [None, Some(0)]);
+        assert_eq!(until(l().gt(col("r.other"))), none);
+    }
+}
