@@ -227,7 +227,8 @@ fn mentions_window(expr: &Expr) -> bool {
     expr.exists(|e| Ok(window_call(e).is_some())).unwrap_or(true)
 }
 
-fn order_matters(expr: &Expr) -> bool {
+/// Whether an expression has a function whose result depends on the order of its input.
+pub fn order_matters(expr: &Expr) -> bool {
     let mut matters = false;
     let walked = expr.apply(|e| {
         if let Expr::AggregateFunction(f) = e {

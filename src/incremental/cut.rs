@@ -17,15 +17,18 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, Union, cast,
+    Aggregate, Distinct, Expr, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, Union,
+    cast,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, time_key};
+use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, order_matters, time_key};
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
+use super::join;
+use super::join_plan::prepare;
 use super::linear;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
@@ -35,6 +38,7 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
 use crate::parser::OutputMode;
+use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, expand, reads_stream, stream_of};
@@ -56,12 +60,14 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
+    let plan = prepare(state, plan)?;
     let top = top_aggregate(&plan)?;
-    check(&plan, mode)?;
+    let joins = any(&plan, is_join_of_streams);
+    check(&plan, joins, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
     let statics = statics(&plan)?;
-    let text = top.map(|top| text_above(&plan, &top)).unwrap_or_default();
+    let text = if top.is_some() || joins { text_above(&plan, top.as_ref()) } else { String::new() };
     let mut cutter = Cutter {
         state,
         mode,
@@ -73,6 +79,7 @@ pub async fn plan(
         watermarks: Vec::new(),
         operators: Vec::new(),
         named: Counts::default(),
+        order_matters: order_matters_in(&plan),
     };
     let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
     let Cutter { inputs, watermarks, operators, cell, .. } = cutter;
@@ -132,19 +139,28 @@ fn top_aggregate(plan: &LogicalPlan) -> Result<Option<Aggregate>> {
     Ok(found)
 }
 
-/// What the plan makes of its aggregate's result, as text: other rows if this is another.
-fn text_above(plan: &LogicalPlan, aggregate: &Aggregate) -> String {
-    let Named { keys, functions, .. } = Named::of(aggregate);
-    names::above(plan, aggregate, &[keys, functions].concat(), |node| stream_of(node).is_some())
+/// What the plan makes of the result of its topmost operator, as text: other rows if this is another.
+fn text_above(plan: &LogicalPlan, aggregate: Option<&Aggregate>) -> String {
+    let named = aggregate.map(Named::of).map(|named| [named.keys, named.functions].concat()).unwrap_or_default();
+    names::above(plan, aggregate, &named, |node| stream_of(node).is_some())
 }
 
-fn check(plan: &LogicalPlan, output_mode: OutputMode) -> Result<()> {
+fn order_matters_in(plan: &LogicalPlan) -> bool {
+    any(plan, |node| match node {
+        LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().any(order_matters),
+        other => {
+            matches!(other, LogicalPlan::Distinct(Distinct::On(_)) | LogicalPlan::Limit(_) | LogicalPlan::Window(_))
+        }
+    })
+}
+
+fn check(plan: &LogicalPlan, joins: bool, output_mode: OutputMode) -> Result<()> {
     // What groups: its result can be sent whole.
     let aggregates = any(plan, |node| {
         matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) && reads_stream(node)
     });
-    let remembers =
-        aggregates || any(plan, |node| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node));
+    let on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node);
+    let remembers = aggregates || any(plan, on);
     let (mut sorts, mut limits) = (false, false);
     let mut wrong = None;
     let walked = plan.apply(|node| {
@@ -155,12 +171,14 @@ fn check(plan: &LogicalPlan, output_mode: OutputMode) -> Result<()> {
         limits |= matches!(node, LogicalPlan::Limit(_)) || matches!(node, LogicalPlan::Sort(s) if s.fetch.is_some());
         let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) && reads_stream(n);
         let result =
-            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers)).and_then(|()| match node {
-                LogicalPlan::Aggregate(a) if any(&a.input, below) => {
-                    Err(Error::unsupported("ORDER BY and LIMIT below an aggregate can't run over a stream")
-                        .help("sort or limit the result instead, in OUTPUT MODE COMPLETE"))
+            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers || joins)).and_then(|()| {
+                match node {
+                    LogicalPlan::Aggregate(a) if any(&a.input, below) => {
+                        Err(Error::unsupported("ORDER BY and LIMIT below an aggregate can't run over a stream")
+                            .help("sort or limit the result instead, in OUTPUT MODE COMPLETE"))
+                    }
+                    _ => Ok(()),
                 }
-                _ => Ok(()),
             });
         if let Err(error) = result {
             wrong = Some(error);
@@ -239,6 +257,8 @@ struct Cutter<'a> {
     /// In the order in which they run.
     operators: Vec<OperatorNode>,
     named: Counts,
+    /// Something depends on the order of the rows that it is given.
+    order_matters: bool,
 }
 
 impl Cutter<'_> {
@@ -253,10 +273,12 @@ impl Cutter<'_> {
             if let Some(watermark) = WatermarkNode::of(&node) {
                 return self.watermark(watermark, above).await;
             }
+            let joins_streams = is_join_of_streams(&node);
             match node {
                 LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, above).await,
                 LogicalPlan::Distinct(distinct) => self.distinct(distinct, above).await,
                 LogicalPlan::Limit(limit) if self.mode == OutputMode::Append => self.limit(limit, above).await,
+                LogicalPlan::Join(join) if joins_streams => self.join(join, above).await,
                 LogicalPlan::Union(union) => self.union(union, above).await,
                 other => self.pass(other, above).await,
             }
@@ -437,6 +459,38 @@ impl Cutter<'_> {
             lag,
             named: &mut self.named,
         }
+    }
+
+    async fn join(&mut self, join: Join, above: Above) -> Result<Part> {
+        let terms = join::Terms::of(join)?;
+        terms.check(self.mode)?;
+        let below = Above { filters: false, top: false };
+        let left = self.cut(terms.inputs[0].clone(), below).await?;
+        let right = self.cut(terms.inputs[1].clone(), below).await?;
+        let signed = [left.signed, right.signed];
+        let takes_back = terms.takes_back(self.mode, signed);
+        if above.top {
+            mode::check_stateless(self.mode)?;
+            mode::check_join_target(self.mode, self.target, takes_back)?;
+        }
+        let (lag, operator) = (left.lag.max(right.lag), self.operators.len());
+        let mut request = join::Request {
+            state: self.state,
+            mode: self.mode,
+            partitions: self.partitions,
+            cell: &self.cell,
+            operator,
+            lag,
+            named: &mut self.named,
+            signed,
+        };
+        let ([first, second], spec) = join::cut(&terms, [left.plan, right.plan], &mut request).await?;
+        let leaf = self.operator("join", spec, vec![(first, left.from), (second, right.from)], lag, takes_back, above);
+        // What joins give is sorted where it shows, and else left as it comes: it may be much.
+        self.operators[operator].ordered = if above.top { self.target.ordered } else { self.order_matters };
+        let plan = result_of(&terms.columns, &leaf, takes_back)?;
+        let behind = terms.bounds.as_ref().map_or(0, |bounds| bounds.lag());
+        Ok(Part { plan, signed: takes_back, lag: lag.saturating_add(behind), from: vec![operator] })
     }
 
     /// Adds an operator; answers the leaf of its result.

@@ -25,7 +25,8 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
             match (left, right, join.join_type) {
                 (true, true, JoinType::LeftAnti) if set => Err(Error::not_yet("EXCEPT of two streams")),
                 (true, true, JoinType::LeftSemi) if set => Err(Error::not_yet("INTERSECT of two streams")),
-                (true, true, _) => Err(Error::not_yet("a join of two streams")),
+                // What a mode allows of it is said where it is taken apart.
+                (true, true, _) => Ok(()),
                 (_, _, JoinType::Inner) => Ok(()),
                 (true, false, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) => Ok(()),
                 (false, true, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) => Ok(()),
@@ -145,6 +146,19 @@ pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) 
     } else {
         error.help("leave ORDER BY out")
     })
+}
+
+/// What the target takes of a join of two streams.
+pub fn check_join_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> Result<()> {
+    check_target(mode, target, false)?;
+    if retracts && !target.deletes {
+        return Err(Error::unsupported(format!(
+            "this query can take rows back (what was sent of a row without a partner, when it finds one), and {} only appends",
+            target.name
+        ))
+        .help("send it INTO TABLE or CONSOLE, or use OUTPUT MODE APPEND with watermarks and a bound in time"));
+    }
+    Ok(())
 }
 
 /// What the target takes.

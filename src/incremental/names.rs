@@ -9,6 +9,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
+use crate::planner::join_bounds::is_join_of_streams;
+
 /// How columns are written in the names of one aggregation.
 pub struct Names {
     qualified: bool,
@@ -64,16 +66,22 @@ impl Names {
     }
 }
 
-/// What a plan makes of its aggregate's result, from the top down: `SELECT k, n; HAVING n > 1`. `named` are the names of
-/// the aggregate's columns; `is_leaf` tells where rows of streams enter.
-pub fn above(plan: &LogicalPlan, aggregate: &Aggregate, named: &[String], is_leaf: fn(&LogicalPlan) -> bool) -> String {
-    let columns = aggregate.schema.fields().iter().map(|field| field.name().as_str());
+/// What a plan makes of the result of its topmost operator, from the top down: `SELECT k, n; HAVING n > 1`. `named` are the names
+/// of the first aggregate's columns; `is_leaf` tells where rows of streams enter.
+pub fn above(
+    plan: &LogicalPlan,
+    aggregate: Option<&Aggregate>,
+    named: &[String],
+    is_leaf: fn(&LogicalPlan) -> bool,
+) -> String {
+    let columns = aggregate.into_iter().flat_map(|a| a.schema.fields()).map(|field| field.name().as_str());
     let names: HashMap<&str, &str> = columns.zip(named.iter().map(String::as_str)).collect();
     let mut parts = Vec::new();
     let mut node = plan;
     loop {
         match node {
             LogicalPlan::Aggregate(_) => break,
+            join if is_join_of_streams(join) => break,
             LogicalPlan::SubqueryAlias(_) => {}
             LogicalPlan::Projection(projection) => {
                 let exprs: Vec<String> = projection.expr.iter().map(|expr| renamed(expr, &names)).collect();

@@ -54,6 +54,12 @@ pub fn sign(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::from(plan).project(exprs.chain(hidden))?.build()?)
 }
 
+/// The weight of each row of a plan that [`carry`] made.
+pub fn weight_of(plan: &LogicalPlan) -> Result<Expr> {
+    let weight = hidden_of(plan).into_iter().find(|expr| matches!(expr, Expr::Column(column) if column.name == WEIGHT));
+    weight.ok_or_else(|| Error::internal("rows that are taken back have no weight"))
+}
+
 fn carry_node(plan: LogicalPlan) -> Result<LogicalPlan> {
     if hidden_of(&plan).len() == 2 {
         return Ok(plan);

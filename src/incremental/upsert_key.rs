@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
+use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::reads_stream;
 
 /// What a column of a plan shows of the group keys: their numbers, if it shows them whole and nothing else.
@@ -35,6 +36,8 @@ fn trace(plan: &LogicalPlan) -> Option<(Vec<Shown>, usize)> {
         LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {
             trace(plan.inputs().first()?)
         }
+        // A row of the result is made of one of each side.
+        join if is_join_of_streams(join) => None,
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
             let (below, keys) = trace(if left && !right { &join.left } else { &join.right })?;

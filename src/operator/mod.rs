@@ -16,6 +16,18 @@ mod distinct;
 mod elements;
 /// Forgetting by time.
 mod forget;
+/// Rows of two inputs that belong together.
+mod join;
+/// The end of a batch in a join.
+mod join_end;
+/// The rows of one side of a join by their key.
+mod join_index;
+/// One partition of a join.
+mod join_part;
+/// Rows of a join's result.
+mod join_rows;
+/// Inputs of a join that take rows back.
+mod join_signed;
 /// The first rows there ever were.
 mod limit;
 /// The values of lists.
@@ -37,6 +49,7 @@ pub use deduplicate::DeduplicateSpec;
 pub use distinct::{Distinct, DistinctSpec};
 pub use elements::{ElementsSpec, Keep};
 pub use forget::ForgetBy;
+pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn};
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
 

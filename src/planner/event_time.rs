@@ -3,6 +3,7 @@
 use datafusion::common::Column;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
+use super::join_bounds::{JoinBounds, is_join_of_streams};
 use super::watermark::WatermarkNode;
 use super::window_functions::{Which, WindowShape, window_call};
 
@@ -93,11 +94,18 @@ fn of_column(plan: &LogicalPlan, column: &Column) -> Option<EventTime> {
         LogicalPlan::Join(join) => {
             let left = join.left.schema().maybe_index_of_column(column).is_some();
             // A side that a join fills with NULL rows gives times that no watermark was made of.
-            match (left, join.join_type) {
-                (true, JoinType::Right | JoinType::Full) | (false, JoinType::Left | JoinType::Full) => None,
-                (true, _) => of_column(&join.left, column),
-                (false, _) => of_column(&join.right, column),
+            let (side, input) = match (left, join.join_type) {
+                (true, JoinType::Right | JoinType::Full) | (false, JoinType::Left | JoinType::Full) => return None,
+                (true, _) => (0, &join.left),
+                (false, _) => (1, &join.right),
+            };
+            let time = of_column(input, column)?;
+            if !is_join_of_streams(plan) {
+                return Some(time);
             }
+            // A row that is remembered for ever comes with a time as old as may be.
+            let covered = |bounds: JoinBounds| bounds.covers(side, input, &Expr::Column(column.clone()), time);
+            JoinBounds::of(join).is_some_and(covered).then_some(time)
         }
         _ => None,
     }

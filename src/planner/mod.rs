@@ -7,6 +7,7 @@ pub mod event_time;
 pub mod expand;
 mod floats;
 pub mod hints;
+pub mod join_bounds;
 pub mod leaf;
 mod overflow;
 pub mod watermark;

@@ -214,8 +214,9 @@ impl StateTable {
         self.members.as_ref().map_or(&[], |members| members.of(group))
     }
 
-    /// Columns of these slots, all of which have values, by their places in [`StateTable::schema`].
-    pub fn columns(&self, slots: &[Slot], columns: std::ops::Range<usize>) -> Result<Vec<ArrayRef>> {
+    /// Columns of these slots, all of which have values, by their places in [`StateTable::schema`]: those of the key too, as
+    /// they were written.
+    pub fn columns(&self, slots: &[Slot], columns: impl IntoIterator<Item = usize>) -> Result<Vec<ArrayRef>> {
         let mut dense = vec![u32::MAX; self.chunks.len()];
         let mut used: Vec<&RecordBatch> = Vec::new();
         let mut indices = Vec::with_capacity(slots.len());
@@ -231,6 +232,7 @@ impl StateTable {
             indices.push((*chunk as usize, place.row as usize));
         }
         columns
+            .into_iter()
             .map(|column| {
                 if used.is_empty() {
                     return Ok(arrow::array::new_empty_array(self.schema.field(column).data_type()));

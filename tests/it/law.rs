@@ -3,6 +3,7 @@
 //! Random rows (NULL, NaN, −0.0, far and negative times, unicode) go through random queries of every kind that the engine
 //! runs; the result table of each must be what the same SELECT gives as a batch over the same rows.
 
+mod joins;
 mod queries;
 mod random;
 

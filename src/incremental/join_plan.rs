@@ -1,0 +1,220 @@
+//! What a plan with joins of streams is made before it is cut: subqueries over streams become joins, conditions go to the
+//! joins that they are of, and joins are handed only the columns that something reads.
+//!
+//! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
+//! rows and about what is remembered. A plan without a join of streams is left as it is.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, JoinType};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Aggregate, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+};
+use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+
+use crate::planner::join_bounds::is_join_of_streams;
+use crate::planner::watermark::WatermarkNode;
+use crate::planner::{any, reads_stream};
+
+/// See the module's documentation.
+///
+/// # Errors
+/// Of DataFusion, for a subquery that it can't make a join of.
+pub fn prepare(state: &SessionState, plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
+    if !any(&plan, is_join_of_streams) {
+        return Ok(plan);
+    }
+    let plan = plan.transform_down(sink_conditions)?.data;
+    let all = all_of(&plan);
+    narrow(plan, &all)
+}
+
+/// IN and EXISTS over streams as semi and anti joins.
+fn join_subqueries(state: &SessionState, node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &node else { return Ok(Transformed::no(node)) };
+    let streams = filter.predicate.exists(|expr| {
+        Ok(match expr {
+            Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. }) => {
+                reads_stream(&subquery.subquery)
+            }
+            _ => false,
+        })
+    })?;
+    if !streams || !reads_stream(&filter.input) {
+        return Ok(Transformed::no(node));
+    }
+    DecorrelatePredicateSubquery::new().rewrite(node, state)
+}
+
+/// Conditions of WHERE above a join of streams: to the side that they are of, or to the join.
+fn sink_conditions(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Filter(filter) if is_join_of_streams(&filter.input) => {
+            let LogicalPlan::Join(join) = filter.input.as_ref().clone() else {
+                return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+            };
+            let (join, rest) = sink(join, split_conjunction_owned(filter.predicate.clone()))?;
+            let join = LogicalPlan::Join(join);
+            Ok(Transformed::yes(match conjunction(rest) {
+                Some(predicate) => LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(join))?),
+                None => join,
+            }))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn sink(mut join: Join, conditions: Vec<Expr>) -> DfResult<(Join, Vec<Expr>)> {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+    let (mut left, mut right, mut both, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for condition in conditions {
+        let columns = condition.column_refs();
+        let all_in = |schema: &DFSchema| columns.iter().all(|c| schema.maybe_index_of_column(c).is_some());
+        if columns.is_empty() || condition.is_volatile() {
+            rest.push(condition);
+        } else if all_in(join.left.schema()) && matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark)
+        {
+            left.push(condition);
+        } else if all_in(join.right.schema())
+            && matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark)
+        {
+            right.push(condition);
+        } else if join.join_type == Inner && !has_subquery(&condition)? {
+            both.push(condition);
+        } else {
+            rest.push(condition);
+        }
+    }
+    let filtered = |input: Arc<LogicalPlan>, conditions: Vec<Expr>| -> DfResult<Arc<LogicalPlan>> {
+        Ok(match conjunction(conditions) {
+            Some(predicate) => Arc::new(LogicalPlan::Filter(Filter::try_new(predicate, input)?)),
+            None => input,
+        })
+    };
+    join.left = filtered(join.left, left)?;
+    join.right = filtered(join.right, right)?;
+    join.filter = conjunction(join.filter.into_iter().chain(both));
+    Ok((join, rest))
+}
+
+fn has_subquery(expr: &Expr) -> DfResult<bool> {
+    expr.exists(|e| {
+        Ok(matches!(e, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
+    })
+}
+
+type Wanted = BTreeSet<usize>;
+
+fn all_of(plan: &LogicalPlan) -> Wanted {
+    (0..plan.schema().fields().len()).collect()
+}
+
+/// The columns of `schema` that expressions read; all where that can't be told.
+fn read_by<'a>(exprs: impl IntoIterator<Item = &'a Expr>, input: &LogicalPlan) -> DfResult<Wanted> {
+    let mut wanted = Wanted::new();
+    for expr in exprs {
+        if has_subquery(expr)? {
+            return Ok(all_of(input));
+        }
+        for column in expr.column_refs() {
+            match input.schema().maybe_index_of_column(column) {
+                Some(at) => wanted.insert(at),
+                None => return Ok(all_of(input)),
+            };
+        }
+    }
+    Ok(wanted)
+}
+
+/// The same plan for one that reads only the columns `wanted`: it may have fewer.
+fn narrow(plan: LogicalPlan, wanted: &Wanted) -> DfResult<LogicalPlan> {
+    if !any(&plan, is_join_of_streams) {
+        return Ok(plan);
+    }
+    let below = |input: &Arc<LogicalPlan>, wanted: &Wanted| narrow(input.as_ref().clone(), wanted).map(Arc::new);
+    if let Some(watermark) = WatermarkNode::of(&plan) {
+        let mut wanted = wanted.clone();
+        wanted.extend(watermark.input.schema().maybe_index_of_column(&watermark.column));
+        let input = narrow(watermark.input.clone(), &wanted)?;
+        return Ok(WatermarkNode::plan(input, watermark.column.clone(), watermark.spec.clone()));
+    }
+    Ok(match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            // A projection has one column at the least.
+            let kept = |n: &usize| wanted.contains(n) || wanted.is_empty() && *n == 0;
+            let expr: Vec<Expr> = expr.into_iter().enumerate().filter(|(n, _)| kept(n)).map(|(_, e)| e).collect();
+            let input = below(&input, &read_by(&expr, &input)?)?;
+            LogicalPlan::Projection(Projection::try_new(expr, input)?)
+        }
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let mut wanted = wanted.clone();
+            wanted.extend(read_by([&predicate], &input)?);
+            LogicalPlan::Filter(Filter::try_new(predicate, below(&input, &wanted)?)?)
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
+            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(below(&input, wanted)?, alias)?)
+        }
+        LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) => {
+            let input = below(&input, &read_by(group_expr.iter().chain(&aggr_expr), &input)?)?;
+            LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?)
+        }
+        LogicalPlan::Join(join) => LogicalPlan::Join(narrow_join(join, wanted)?),
+        other => {
+            let inputs = other.inputs().into_iter().map(|input| narrow(input.clone(), &all_of(input)));
+            let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
+            other.with_new_exprs(other.expressions(), inputs)?
+        }
+    })
+}
+
+fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {
+    let streams = reads_stream(&join.left) && reads_stream(&join.right);
+    let whole = join.filter.as_ref().map_or(Ok(false), has_subquery)?;
+    let side = |input: &Arc<LogicalPlan>, keys: Vec<&Expr>| -> DfResult<Arc<LogicalPlan>> {
+        let schema = input.schema();
+        // The result has the columns of the sides by their names.
+        let mut read: Wanted = wanted
+            .iter()
+            .filter_map(|n| {
+                let (qualifier, field) = join.schema.qualified_field(*n);
+                schema.maybe_index_of_column(&Column::new(qualifier.cloned(), field.name()))
+            })
+            .collect();
+        read.extend(read_by(keys, input)?);
+        for column in join.filter.iter().flat_map(Expr::column_refs) {
+            read.extend(schema.maybe_index_of_column(column));
+        }
+        if whole {
+            read = all_of(input);
+        }
+        let narrowed = narrow(input.as_ref().clone(), &read)?;
+        if !streams || read.len() == schema.fields().len() {
+            return Ok(Arc::new(narrowed));
+        }
+        let columns = read.iter().map(|n| {
+            let (qualifier, field) = schema.qualified_field(*n);
+            Expr::Column(Column::new(qualifier.cloned(), field.name()))
+        });
+        LogicalPlanBuilder::from(narrowed).project(columns)?.build().map(Arc::new)
+    };
+    let left = side(&join.left, join.on.iter().map(|(left, _)| left).collect())?;
+    let right = side(&join.right, join.on.iter().map(|(_, right)| right).collect())?;
+    Join::try_new(
+        left,
+        right,
+        join.on,
+        join.filter,
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )
+}
