@@ -157,7 +157,8 @@ impl LocalStore {
             return Err(self.closed_error(target));
         }
         fs::hard_link(temporary, target).map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists => Error::conflict(format!(
+            // Who has the name sweeps temporary files: ours may be among them.
+            ErrorKind::AlreadyExists | ErrorKind::NotFound if target.exists() => Error::conflict(format!(
                 "{} is there already: another run wrote it while this one was running; only one query may use it",
                 target.display()
             )),
@@ -343,5 +344,15 @@ mod tests {
         for path in ["../x", "/x", "a/../../x"] {
             assert!(matches!(put(&store, path, "x"), Err(Error::Internal { .. })), "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_that_another_run_has_is_a_conflict_though_our_temporary_file_was_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        put(&store, "owner", "theirs").unwrap();
+        let (swept, owner) = (dir.path().join(".tmp-1-1"), dir.path().join("owner"));
+        assert!(matches!(store.publish(&swept, &owner), Err(Error::Conflict { .. })));
+        assert!(matches!(store.publish(&swept, &dir.path().join("free")), Err(Error::Io { .. })));
     }
 }
