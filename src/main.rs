@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -145,7 +144,7 @@ fn test(arguments: TestArguments) -> u8 {
             complete: arguments.complete,
             combinations: arguments.combinations.map(NonZeroUsize::get),
             until_line: None,
-            interrupted: Arc::default(),
+            interrupt: regress::Interrupt::default(),
             only: arguments.subtest,
         },
         jobs: arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),

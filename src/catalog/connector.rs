@@ -45,6 +45,11 @@ pub fn connector_names() -> Vec<&'static str> {
     sources.chain(SinkConnector::ALL.iter().map(|c| c.name())).collect()
 }
 
+/// The names of connectors of the language that this build has not.
+pub fn connector_names_not_yet() -> impl Iterator<Item = &'static str> {
+    SOURCES_NOT_YET.iter().chain(SINKS_NOT_YET).copied()
+}
+
 impl SourceConnector {
     const ALL: &[SourceConnector] = &[
         SourceConnector::File,

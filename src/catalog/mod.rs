@@ -8,7 +8,9 @@ mod sink;
 mod stream;
 pub mod types;
 
-pub use connector::{Shown, SinkConnector, SourceConnector, connector_names, open_blackhole, open_console};
+pub use connector::{
+    Shown, SinkConnector, SourceConnector, connector_names, connector_names_not_yet, open_blackhole, open_console,
+};
 pub use create_stream::{Created, create};
 pub use registry::{Catalog, Kind, ViewDef};
 pub use sink::SinkDef;

@@ -2,12 +2,157 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+
+use sqllogictest::{QueryExpect, Record};
 
 use super::compare::{self, is_pattern, matches};
 use super::own::SEPARATOR;
-use super::report::Rewrite;
-use super::script::Node;
+use super::record::Own;
+use super::report::Edit;
+use super::script::{self, Body, Node};
+use super::substitute::Variables;
 use crate::error::{Error, Result};
+
+/// What records of files came to, by their places: a record in a loop, or of a file that is included twice, runs more than once.
+#[derive(Debug, Default)]
+pub struct Completion {
+    records: BTreeMap<(Arc<str>, usize), Outcome>,
+}
+
+#[derive(Debug)]
+struct Outcome {
+    /// What would make it as it is expected; none: it is.
+    edits: Vec<Edit>,
+    node: Node,
+    /// Its rounds came to different things.
+    torn: bool,
+}
+
+impl Completion {
+    /// Keeps what a record came to; answers whether an earlier round of it came to something else, so that no lines are right
+    /// for both.
+    pub fn keep(&mut self, node: &Node, edits: Vec<Edit>) -> bool {
+        let key = (node.place.file.clone(), node.place.line);
+        let outcome = self.records.entry(key).or_insert_with(|| Outcome {
+            edits: edits.clone(),
+            node: node.clone(),
+            torn: false,
+        });
+        outcome.torn |= outcome.edits != edits;
+        outcome.torn
+    }
+
+    /// Takes over what ran elsewhere; answers the records that came to something else there, where that is news.
+    pub fn take(&mut self, other: Completion) -> Vec<Node> {
+        let mut torn = Vec::new();
+        for outcome in other.records.into_values() {
+            let now = self.keep(&outcome.node, outcome.edits);
+            match (outcome.torn, now) {
+                // It was said there.
+                (true, _) => {
+                    let key = (outcome.node.place.file.clone(), outcome.node.place.line);
+                    self.records.entry(key).and_modify(|outcome| outcome.torn = true);
+                }
+                (false, true) => torn.push(outcome.node),
+                (false, false) => {}
+            }
+        }
+        torn
+    }
+
+    /// Writes files anew; answers for each what has changed in it.
+    ///
+    /// # Errors
+    /// A file can't be read or written, or would be another test.
+    pub fn write(self) -> (Vec<String>, Vec<Error>) {
+        let mut by_file: BTreeMap<Arc<str>, Vec<Outcome>> = BTreeMap::new();
+        for ((file, _), outcome) in self.records {
+            if !outcome.torn && !outcome.edits.is_empty() {
+                by_file.entry(file).or_default().push(outcome);
+            }
+        }
+        let (mut diffs, mut errors) = (Vec::new(), Vec::new());
+        for (file, outcomes) in by_file {
+            match write_file(&file, outcomes) {
+                Ok(diff) => diffs.push(diff),
+                Err(error) => errors.push(error),
+            }
+        }
+        (diffs, errors)
+    }
+}
+
+/// What `--complete` can't write, said where it is not.
+pub const LEFT: &str =
+    "left as it is: --complete writes rows, types, counts, output and values, but no errors and no conditions";
+
+/// Lines as the file would have them: as they stand there, where one stands for the same, and else with what a name could be
+/// taken for escaped.
+///
+/// # Errors
+/// Why they can't be written so that they are read back.
+pub fn written(
+    node: &Node,
+    lines: Vec<String>,
+    folder: &str,
+    variables: &Variables,
+) -> std::result::Result<Vec<String>, String> {
+    let out = match expected(&node.body) {
+        // What programs print has no names.
+        None => lines.iter().map(|line| line.replace(folder, "$__TEST_DIR__")).collect(),
+        Some(old) => {
+            let old: BTreeMap<String, &String> =
+                old.iter().filter_map(|line| Some((variables.replace(line).ok()?, line))).collect();
+            let one = |line: &String| match old.get(line) {
+                Some(old) => old.to_string(),
+                None if variables.on => variables.escape(line).replace(&variables.escape(folder), "$__TEST_DIR__"),
+                None => line.clone(),
+            };
+            let out: Vec<String> = lines.iter().map(one).collect();
+            if let Some((line, _)) =
+                lines.iter().zip(&out).find(|(line, written)| variables.replace(written).as_ref() != Ok(*line))
+            {
+                return Err(format!("{line:?} would not be read back as it is"));
+            }
+            out
+        }
+    };
+    let prints = matches!(node.body, Body::Own(Own::Program(_)) | Body::Plain(Record::System { .. }));
+    if let Some(line) = out.iter().find(|line| line.contains(['\n', '\r']) || !prints && line.is_empty()) {
+        return Err(format!("{line:?} is not one line"));
+    }
+    if prints {
+        if out.windows(2).any(|two| two[0].is_empty() && two[1].is_empty())
+            || out.iter().any(|l| l.starts_with("---- "))
+        {
+            return Err("what is printed has two blank lines, or one that begins with ----, which would end it".into());
+        }
+        if let Some(line) = node.block.swallows {
+            return Err(swallowed(line));
+        }
+    }
+    Ok(out)
+}
+
+/// That a record seems to be taken for output.
+pub fn swallowed(line: usize) -> String {
+    format!(
+        "what is expected goes on behind a blank line, to where a record seems to begin in line {}: two blank lines end it, or ---- exit N",
+        line + 1
+    )
+}
+
+/// The expected lines in which names are replaced.
+fn expected(body: &Body) -> Option<&[String]> {
+    match body {
+        Body::Plain(Record::Query { expected: QueryExpect::Results { results, .. }, .. }) => Some(results),
+        Body::Own(Own::Step { rows: Some(rows), .. }) => Some(&rows.lines),
+        Body::Own(Own::Emitted { rows, .. } | Own::Sink { rows, .. } | Own::State { rows, .. }) => Some(&rows.lines),
+        Body::Plain(Record::Query { .. }) => Some(&[]),
+        _ => None,
+    }
+}
 
 /// Actual rows as lines; a cell that a pattern stands for keeps its pattern while it fits.
 pub fn with_patterns(expected: &[String], rows: &[Vec<String>]) -> Vec<String> {
@@ -29,58 +174,83 @@ pub fn with_patterns(expected: &[String], rows: &[Vec<String>]) -> Vec<String> {
     lines
 }
 
-/// Writes files anew; answers for each what has changed in it.
-///
-/// # Errors
-/// A file can't be read or written.
-pub fn apply(rewrites: Vec<(Node, Rewrite)>) -> Result<Vec<String>> {
-    let mut by_file: BTreeMap<String, Vec<(Node, Rewrite)>> = BTreeMap::new();
-    for (node, rewrite) in rewrites {
-        by_file.entry(node.place.file.to_string()).or_default().push((node, rewrite));
-    }
-    let mut diffs = Vec::new();
-    for (file, rewrites) in by_file {
-        let path = Path::new(&file);
-        let io = |what: &str, e: &std::io::Error| Error::io(format!("{what} {file}"), e);
-        let text = std::fs::read_to_string(path).map_err(|e| io("reading", &e))?;
-        let old: Vec<String> = text.lines().map(str::to_string).collect();
-        let new = rewritten(&old, rewrites);
-        let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let whole: String = new.iter().map(|line| format!("{line}{ending}")).collect();
-        let beside = path.with_extension("slt.tmp");
+fn write_file(file: &str, outcomes: Vec<Outcome>) -> Result<String> {
+    let io = |what: &str, e: &std::io::Error| Error::io(format!("{what} {file}"), e);
+    // A link stays one: what it leads to is written.
+    let path = std::fs::canonicalize(file).map_err(|e| io("finding", &e))?;
+    let text = std::fs::read_to_string(&path).map_err(|e| io("reading", &e))?;
+    let old: Vec<String> = text.lines().map(str::to_string).collect();
+    let new = rewritten(&old, outcomes);
+    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let whole: String = new.iter().map(|line| format!("{line}{ending}")).collect();
+    let beside = path.with_extension(format!("{}.slt.tmp", std::process::id()));
+    let replaced = (|| {
         std::fs::write(&beside, whole).map_err(|e| io("writing", &e))?;
-        std::fs::rename(&beside, path).map_err(|e| io("writing", &e))?;
-        diffs.push(format!("{file}\n{}", changed(&old, &new)));
+        let permissions = std::fs::metadata(&path).map_err(|e| io("reading", &e))?.permissions();
+        std::fs::set_permissions(&beside, permissions).map_err(|e| io("writing", &e))?;
+        same_test(&path, &beside)?;
+        std::fs::rename(&beside, &path).map_err(|e| io("writing", &e))
+    })();
+    if let Err(error) = replaced {
+        // What it is about has been said; the file itself is as it was.
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
     }
-    Ok(diffs)
+    Ok(format!("{file}\n{}", changed(&old, &new)))
+}
+
+/// Whether a file has the records that it had. What is only a part of a test, for others to include, can't be read by itself.
+fn same_test(old: &Path, new: &Path) -> Result<()> {
+    let heads = |path: &Path| script::read(path).map(|script| script::count(&script.nodes));
+    let Ok(before) = heads(old) else { return Ok(()) };
+    match heads(new) {
+        Ok(after) if after == before => Ok(()),
+        Ok(after) => Err(Error::internal(format!(
+            "{} is left as it is: it would have {after} records instead of {before}",
+            old.display()
+        ))),
+        Err(broken) => {
+            Err(Error::internal(format!("{} is left as it is: it would not be read back: {broken}", old.display())))
+        }
+    }
 }
 
 /// From the last line to the first, so that the places of the others stay.
-fn rewritten(old: &[String], mut rewrites: Vec<(Node, Rewrite)>) -> Vec<String> {
-    rewrites.sort_by_key(|(node, _)| std::cmp::Reverse(node.place.line));
-    // A record in a loop fails once a round: the last round's lines count.
-    rewrites.dedup_by_key(|(node, _)| node.place.line);
+fn rewritten(old: &[String], mut outcomes: Vec<Outcome>) -> Vec<String> {
+    outcomes.sort_by_key(|outcome| std::cmp::Reverse(outcome.node.place.line));
     let mut lines = old.to_vec();
-    for (node, rewrite) in rewrites {
-        match rewrite {
-            Rewrite::Block(mut new) => {
-                let at = node.block.lines.start.min(lines.len())..node.block.lines.end.min(lines.len());
-                if !node.block.separated {
-                    new.insert(0, SEPARATOR.to_string());
+    for Outcome { node, mut edits, .. } in outcomes {
+        // The block stands below the others, so it comes first.
+        edits.sort_by_key(|edit| !matches!(edit, Edit::Block(_)));
+        for edit in edits {
+            match edit {
+                Edit::Block(mut new) => {
+                    let at = node.block.lines.start.min(lines.len())..node.block.lines.end.min(lines.len());
+                    if !node.block.separated {
+                        new.insert(0, SEPARATOR.to_string());
+                    }
+                    lines.splice(at, new);
                 }
-                lines.splice(at, new);
+                Edit::Line(line, text) => change(&mut lines, line, |old| *old = text),
+                Edit::Word(nth, text) => change(&mut lines, node.place.line, |old| *old = with_word(old, nth, &text)),
             }
-            Rewrite::Line(line, text) => replace(&mut lines, line, text),
-            Rewrite::Lines(all) => all.into_iter().for_each(|(line, text)| replace(&mut lines, line, text)),
         }
     }
     lines
 }
 
-fn replace(lines: &mut [String], line: usize, text: String) {
+fn change(lines: &mut [String], line: usize, change: impl FnOnce(&mut String)) {
     if let Some(old) = line.checked_sub(1).and_then(|at| lines.get_mut(at)) {
-        *old = text;
+        change(old);
     }
+}
+
+/// A line with another word in one of its places.
+fn with_word(line: &str, nth: usize, word: &str) -> String {
+    let Some(old) = line.split_whitespace().nth(nth) else { return line.to_string() };
+    // Words are parts of the line, so the one that is meant has a place in it.
+    let at = old.as_ptr() as usize - line.as_ptr() as usize;
+    format!("{}{word}{}", &line[..at], &line[at + old.len()..])
 }
 
 /// The lines that differ.
@@ -99,5 +269,57 @@ mod tests {
         let expected = ["a <ignore> 1".to_string(), "b <~[0-9]> 2".to_string()];
         let lines = with_patterns(&expected, &[row(&["a", "x", "3"]), row(&["b", "y", "2"])]);
         assert_eq!(lines, ["a <ignore> 3", "b y 2"]);
+    }
+
+    fn query(folder: &Path, text: &str) -> Node {
+        let path = folder.join("x.slt");
+        std::fs::write(&path, text).unwrap();
+        script::read(&path).unwrap().nodes.pop().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = query(folder.path(), "control compare exact\n\nquery T\nSELECT 1\n----\n${i}\n\\$x\n");
+        let mut variables = Variables::default();
+        variables.set("i", "7".into());
+        variables.on = true;
+        let lines = ["7", "$x", "$y", "\\NULL", "/f/out"].map(String::from).to_vec();
+        let written = written(&node, lines.clone(), "/f", &variables);
+        variables.set("__TEST_DIR__", "/f".into());
+        let expected = ["${i}", "\\$x", "\\$y", "\\\\NULL", "$__TEST_DIR__/out"];
+        assert!(written.is_err(), "the folder had no name yet");
+        assert_eq!(super::written(&node, lines, "/f", &variables).unwrap(), expected);
+        let two = vec!["a\nb".to_string()];
+        assert!(super::written(&node, two, "/f", &variables).is_err());
+    }
+
+    #[test]
+    fn rounds_that_come_to_different_things_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = query(folder.path(), "query I\nSELECT 1\n----\n0\n");
+        let edit = |line: &str| vec![Edit::Block(vec![line.to_string()])];
+        let mut completion = Completion::default();
+        assert!(!completion.keep(&node, Vec::new()), "the first round is as it is expected");
+        assert!(completion.keep(&node, edit("2")) && completion.keep(&node, edit("4")));
+        assert_eq!(completion.write().0, Vec::<String>::new(), "nothing is right for all of them");
+        let mut completion = Completion::default();
+        assert!(!completion.keep(&node, edit("2")) && !completion.keep(&node, edit("2")));
+        assert_eq!(completion.write().0.len(), 1);
+        assert_eq!(std::fs::read_to_string(folder.path().join("x.slt")).unwrap(), "query I\nSELECT 1\n----\n2\n");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        query(folder.path(), "query I\nSELECT 1\n----\n0\n");
+        let link = folder.path().join("link.slt");
+        std::os::unix::fs::symlink("x.slt", &link).unwrap();
+        let node = script::read(&link).unwrap().nodes.pop().unwrap();
+        let mut completion = Completion::default();
+        completion.keep(&node, vec![Edit::Word(1, "II".into()), Edit::Block(vec!["1".into()])]);
+        assert!(completion.write().1.is_empty());
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "query II\nSELECT 1\n----\n1\n");
     }
 }

@@ -1,6 +1,7 @@
 //! Which files are run, in which order.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -10,6 +11,21 @@ pub struct Shard {
     /// From 1.
     pub part: u64,
     pub of: u64,
+}
+
+impl Shard {
+    /// Whether a file is in this part: by its path from the working directory, however it was written.
+    fn has(self, here: &Path, file: &Path) -> bool {
+        let whole = whole(file);
+        let name = whole.strip_prefix(here).unwrap_or(&whole);
+        fnv(&name.display().to_string()) % self.of == self.part - 1
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
+    }
 }
 
 impl std::str::FromStr for Shard {
@@ -44,22 +60,30 @@ impl Files {
     /// The files, each once: by their paths, or shuffled.
     ///
     /// # Errors
-    /// Io (no such file): a path that is none, a pattern that no file matches.
+    /// Io (no such file): a path that is none, a pattern that no file matches. InvalidInput: a line that the file has not.
     pub fn find(&self) -> Result<Vec<TestFile>> {
         let mut files = Vec::new();
         for path in &self.paths {
             find(path, &mut files)?;
         }
         files.sort();
-        files.dedup();
+        // However it is written, a file is one.
+        let mut seen = BTreeSet::new();
+        files.retain(|file| seen.insert((whole(&file.path), file.line)));
         if let Some(shard) = self.shard {
-            files.retain(|file| fnv(&file.path.display().to_string()) % shard.of == shard.part - 1);
+            let here = whole(Path::new("."));
+            files.retain(|file| shard.has(&here, &file.path));
         }
         if let Some(seed) = self.shuffle {
             shuffle(&mut files, seed);
         }
         Ok(files)
     }
+}
+
+/// A path without links and detours; as it is where it leads nowhere.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 fn find(text: &str, files: &mut Vec<TestFile>) -> Result<()> {
@@ -69,12 +93,18 @@ fn find(text: &str, files: &mut Vec<TestFile>) -> Result<()> {
         return Ok(());
     }
     if path.is_dir() {
-        return folder(path, files);
+        return folder(path, &mut Vec::new(), files);
     }
     if let Some((file, line)) = text.rsplit_once(':')
         && let Ok(line) = line.parse()
         && Path::new(file).is_file()
     {
+        let whole = std::fs::read_to_string(file).map_err(|e| Error::io(format!("reading {file}"), &e))?;
+        let lines = whole.lines().count();
+        if line == 0 || line > lines {
+            return Err(Error::invalid(format!("{text}: there is no line {line}, the file has {lines}"))
+                .help("FILE:LINE runs the records up to that line, which counts from 1"));
+        }
         files.push(TestFile { path: file.into(), line: Some(line) });
         return Ok(());
     }
@@ -89,29 +119,48 @@ fn find(text: &str, files: &mut Vec<TestFile>) -> Result<()> {
     }
     let found = glob::glob(text).map_err(|e| none(&format!("this is no pattern: {e}")))?;
     let before = files.len();
+    let names_bad = is_bad(path);
     for path in found {
         let path = path.map_err(|e| none(&e.to_string()))?;
+        if is_bad(&path) && !names_bad {
+            continue;
+        }
         match path.is_dir() {
-            true => folder(&path, files)?,
+            true => folder(&path, &mut Vec::new(), files)?,
             false => files.push(TestFile { path, line: None }),
         }
     }
     if files.len() == before { Err(none("no file matches this pattern")) } else { Ok(()) }
 }
 
-/// All `.slt` files below a folder; folders named `bad` hold what is meant to fail, and are run only when they are named.
-fn folder(path: &Path, files: &mut Vec<TestFile>) -> Result<()> {
+/// The name of folders that hold what is meant to fail.
+const BAD: &str = "bad";
+
+/// Whether a path leads through a folder of that name.
+fn is_bad(path: &Path) -> bool {
+    path.components().any(|part| part == Component::Normal(BAD.as_ref()))
+}
+
+/// All `.slt` files below a folder; folders named `bad` are run only when they are named. `above`: the folders on the way, so that
+/// a link to one of them leads no further.
+fn folder(path: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<TestFile>) -> Result<()> {
+    let here = whole(path);
+    if above.contains(&here) {
+        return Ok(());
+    }
+    above.push(here);
     let io = |e: &std::io::Error| Error::io(format!("reading {}", path.display()), e);
     for entry in std::fs::read_dir(path).map_err(|e| io(&e))? {
         let path = entry.map_err(|e| io(&e))?.path();
         if path.is_dir() {
-            if path.file_name().is_none_or(|name| name != "bad") {
-                folder(&path, files)?;
+            if path.file_name().is_none_or(|name| name != BAD) {
+                folder(&path, above, files)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "slt") {
+        } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("slt")) {
             files.push(TestFile { path, line: None });
         }
     }
+    above.pop();
     Ok(())
 }
 
@@ -159,6 +208,44 @@ mod tests {
         assert_eq!(shuffled, Files { shuffle: Some(7), ..all }.find().unwrap());
         shuffled.sort();
         assert_eq!(shuffled, found);
+    }
+
+    #[test]
+    fn a_file_is_run_once_and_one_that_is_meant_to_fail_only_when_its_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display().to_string();
+        std::fs::create_dir_all(folder.path().join("d/bad")).unwrap();
+        for name in ["d/a.slt", "d/B.SLT", "d/bad/x.slt"] {
+            std::fs::write(folder.path().join(name), "halt\n\n").unwrap();
+        }
+        std::os::unix::fs::symlink("..", folder.path().join("d/up")).unwrap();
+        let found = |paths: &[&str]| {
+            let paths = paths.iter().map(|path| format!("{place}/{path}")).collect();
+            let files = Files { paths, ..Files::default() }.find();
+            files.map(|files| files.into_iter().map(|file| whole(&file.path)).collect::<Vec<_>>())
+        };
+        let both = [whole(&folder.path().join("d/B.SLT")), whole(&folder.path().join("d/a.slt"))];
+        assert_eq!(found(&["d"]).unwrap(), both, "the link leads back, and no further");
+        assert_eq!(found(&["d/../d", "d/./a.slt", "d"]).unwrap().len(), 2);
+        assert_eq!(found(&["d/**/*.slt"]).unwrap().iter().filter(|path| is_bad(path)).count(), 0);
+        assert_eq!(found(&["d/bad/*.slt"]).unwrap().len(), 1);
+        assert_eq!(found(&["d/a.slt:2"]).unwrap().len(), 1);
+        for line in ["0", "3", "999"] {
+            let error = found(&[&format!("d/a.slt:{line}")]).unwrap_err().to_string();
+            assert!(error.contains(&format!("there is no line {line}, the file has 2")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_part_does_not_depend_on_how_a_path_is_written() {
+        let here = whole(Path::new("."));
+        for part in 1..=4 {
+            let shard = Shard { part, of: 4 };
+            let in_it = |path: &Path| shard.has(&here, path);
+            let file = Path::new("Cargo.toml");
+            assert_eq!(in_it(file), in_it(&here.join(file)));
+            assert_eq!(in_it(file), in_it(Path::new("./src/../Cargo.toml")));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use regex::Regex;
 use super::place::{Broken, Place};
 
 /// The words of a line that are not read yet.
+#[derive(Clone)]
 pub struct Head<'a> {
     pub place: Place,
     pub line: &'a str,

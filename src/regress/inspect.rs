@@ -11,7 +11,7 @@ use super::record::Which;
 use super::values::{Letter, rows};
 use super::world::{World, quoted};
 use crate::delta::Op;
-use crate::error::{Error, Location};
+use crate::error::{Error, Location, closest};
 use crate::format::sql_type;
 use crate::parser::{OutputMode, Statement, Target, parse_one};
 use crate::sink::Recorded;
@@ -38,9 +38,20 @@ impl World {
     /// What a query gave out in the batches that a record names.
     ///
     /// # Errors
-    /// It was not started.
+    /// It was not started; it ran no such batch.
     pub fn emitted_in(&self, query: &str, which: Which) -> Result<Seen, Failure> {
-        let last = self.recorded(query)?.batches.keys().next_back().copied();
+        let recorded = self.recorded(query)?;
+        let last = recorded.batches.keys().next_back().copied();
+        let missing = match (which, last) {
+            (Which::All, _) => None,
+            (_, None) => return Err(Failure::new(format!("query {query} has run no batch"))),
+            (Which::Batch(batch), _) if !recorded.batches.contains_key(&batch) => Some(batch),
+            (Which::Since(batch), Some(last)) if batch > last => Some(batch),
+            _ => None,
+        };
+        if let (Some(batch), Some(last)) = (missing, last) {
+            return Err(Failure::new(format!("there is no batch {batch} of query {query}: the last one is {last}")));
+        }
         self.emitted(query, |batch| match which {
             Which::Last => Some(batch) == last,
             Which::Batch(wanted) => batch == wanted,
@@ -228,64 +239,188 @@ fn is_operator(name: &str, wanted: &str, exact: bool) -> bool {
     name == wanted || (!exact && name.starts_with(wanted))
 }
 
+/// Short names of values of a progress document.
+const SHORT: &[(&str, &str)] = &[
+    ("batch", "batchId"),
+    ("input_rows", "numInputRows"),
+    ("output_rows", "numOutputRows"),
+    ("dropped_late", "lateRows"),
+    ("late_rows", "lateRows"),
+    ("late_contributions", "lateContributions"),
+    ("null_time_rows", "nullTimeRows"),
+    ("bad_rows", "badRows"),
+];
+/// Those of an operator's.
+const OF_OPERATOR: &[(&str, &str)] = &[
+    ("rows", "numRowsTotal"),
+    ("updated", "numRowsUpdated"),
+    ("removed", "numRowsRemoved"),
+    ("evicted", "numRowsRemoved"),
+    ("dropped_late", "numRowsDroppedByWatermark"),
+    ("bytes", "memoryUsedBytes"),
+];
+/// Those of a source's.
+const OF_SOURCE: &[(&str, &str)] = &[("start", "startOffset"), ("end", "endOffset"), ("rows", "numInputRows")];
+
+/// Places in a document that not every one has.
+const PLACES: &[&str] = &[
+    "batchDuration",
+    "batchId",
+    "badRows",
+    "checkpointBytes",
+    "durationMs.addBatch",
+    "durationMs.commitOffsets",
+    "durationMs.getBatch",
+    "durationMs.latestOffset",
+    "durationMs.queryPlanning",
+    "durationMs.stateCommit",
+    "durationMs.triggerExecution",
+    "durationMs.walCommit",
+    "eventTime",
+    "eventTime.avg",
+    "eventTime.max",
+    "eventTime.min",
+    "eventTime.watermark",
+    "futureRows",
+    "id",
+    "inputRowsPerSecond",
+    "lateContributions",
+    "lateRows",
+    "name",
+    "nullTimeRows",
+    "numInputRows",
+    "numOutputRows",
+    "processedRowsPerSecond",
+    "runId",
+    "sink.description",
+    "sink.numOutputRows",
+    "sources",
+    "stateOperators",
+    "timestamp",
+];
+const OPERATOR_PLACES: &[&str] = &[
+    "bound",
+    "commitTimeMs",
+    "customMetrics",
+    "customMetrics.numDroppedDuplicateRows",
+    "memoryUsedBytes",
+    "name",
+    "numRowsDroppedByWatermark",
+    "numRowsRemoved",
+    "numRowsTotal",
+    "numRowsUpdated",
+    "numStateStoreInstances",
+    "operatorName",
+];
+const SOURCE_PLACES: &[&str] = &[
+    "description",
+    "endOffset",
+    "inputRowsPerSecond",
+    "latestOffset",
+    "name",
+    "numInputRows",
+    "processedRowsPerSecond",
+    "startOffset",
+];
+
 /// A value of a progress document by its name in test files; `None`: the document does not hold it.
-pub fn value_of(document: &Value, key: &str) -> Option<Value> {
-    let number = |key: &str| document.get(key).cloned();
-    let operators = || document.get("stateOperators").and_then(Value::as_array).cloned().unwrap_or_default();
-    let total = |of: &[Value], field: &str| {
-        let values: Vec<u64> = of.iter().filter_map(|o| o.get(field)?.as_u64()).collect();
-        (!values.is_empty()).then(|| Value::from(values.iter().sum::<u64>()))
-    };
-    let field = |name: &str| match name {
-        "rows" => "numRowsTotal".to_string(),
-        "updated" => "numRowsUpdated".to_string(),
-        "removed" | "evicted" => "numRowsRemoved".to_string(),
-        "dropped_late" => "numRowsDroppedByWatermark".to_string(),
-        "bytes" => "memoryUsedBytes".to_string(),
-        other => other.to_string(),
-    };
-    match key {
-        "batch" => number("batchId"),
-        "input_rows" => number("numInputRows"),
-        "output_rows" => number("numOutputRows"),
-        "dropped_late" | "late_rows" => number("lateRows"),
-        "late_contributions" => number("lateContributions"),
-        "null_time_rows" => number("nullTimeRows"),
-        "bad_rows" => number("badRows"),
-        "evicted" => total(&operators(), "numRowsRemoved"),
-        "watermark" => document.pointer("/eventTime/watermark").cloned(),
-        _ => {
-            if let Some(rest) = key.strip_prefix("state.") {
-                let all = operators();
-                return match rest.rsplit_once('.') {
-                    None => total(&all, &field(rest)),
-                    Some((operator, name)) => {
-                        let named = |o: &Value, exact: bool| {
-                            ["name", "operatorName"].iter().any(|key| {
-                                o.get(*key)
-                                    .and_then(Value::as_str)
-                                    .is_some_and(|name| is_operator(name, operator, exact))
-                            })
-                        };
-                        let exact = all.iter().any(|o| named(o, true));
-                        let found: Vec<Value> = all.iter().filter(|o| named(o, exact)).cloned().collect();
-                        total(&found, &field(name)).or_else(|| found.first()?.get(field(name)).cloned())
-                    }
-                };
-            }
-            if let Some(rest) = key.strip_prefix("source.") {
-                let (name, end) = rest.rsplit_once('.')?;
-                let sources = document.get("sources")?.as_array()?.clone();
-                let source = sources.iter().find(|s| s.get("name").and_then(Value::as_str) == Some(name))?;
-                return match end {
-                    "start" | "end" => Some(offset(source.get(format!("{end}Offset"))?)),
-                    "rows" => source.get("numInputRows").cloned(),
-                    other => source.get(other).cloned(),
-                };
-            }
-            document.pointer(&format!("/{}", key.replace('.', "/"))).cloned()
-        }
+///
+/// # Errors
+/// No document has such a value.
+pub fn value_of(document: &Value, key: &str) -> Result<Option<Value>, String> {
+    let list = |name: &str| document.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some((_, place)) = SHORT.iter().find(|(short, _)| *short == key) {
+        return Ok(document.get(*place).cloned());
     }
+    match (key, key.split_once('.')) {
+        ("watermark", _) => return Ok(document.pointer("/eventTime/watermark").cloned()),
+        ("evicted", _) => return Ok(total(&list("stateOperators"), "numRowsRemoved")),
+        (_, Some(("state", rest))) => return state_value(&list("stateOperators"), rest),
+        (_, Some(("source", rest))) => return source_value(&list("sources"), rest),
+        _ => {}
+    }
+    let found = document.pointer(&format!("/{}", key.replace('.', "/"))).cloned();
+    if found.is_some() || PLACES.contains(&key) || is_further(key) {
+        return Ok(found);
+    }
+    let short = SHORT.iter().map(|(short, _)| *short).chain(["watermark", "evicted", "state.rows"]);
+    Err(unknown(key, short.chain(PLACES.iter().copied())))
+}
+
+/// Whether a key is of an operator or a source, by its number, which a query may not have: `stateOperators.1.name`.
+fn is_further(key: &str) -> bool {
+    let mut parts = key.splitn(3, '.');
+    let places = match parts.next() {
+        Some("stateOperators") => OPERATOR_PLACES,
+        Some("sources") => SOURCE_PLACES,
+        _ => return false,
+    };
+    let is_number = parts.next().is_some_and(|part| part.parse::<usize>().is_ok());
+    is_number && parts.next().is_none_or(|place| places.contains(&place))
+}
+
+fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match closest(key, known) {
+        Some(near) => format!("no progress has {key}; did you mean {near}?"),
+        None => format!("no progress has {key} (SHOW PROGRESS FOR q FORMAT JSON shows all it has)"),
+    }
+}
+
+fn total(of: &[Value], field: &str) -> Option<Value> {
+    let values: Vec<u64> = of.iter().filter_map(|o| o.get(field)?.as_u64()).collect();
+    (!values.is_empty()).then(|| Value::from(values.iter().sum::<u64>()))
+}
+
+/// A field's name in the document, by its short one or its own.
+fn field<'a>(key: &str, name: &'a str, short: &[(&str, &'a str)], places: &[&str]) -> Result<&'a str, String> {
+    if let Some((_, place)) = short.iter().find(|(short, _)| *short == name) {
+        return Ok(place);
+    }
+    match places.contains(&name) {
+        true => Ok(name),
+        false => Err(match closest(name, short.iter().map(|(short, _)| *short).chain(places.iter().copied())) {
+            Some(near) => format!("no progress has {key}; did you mean {}{near}?", &key[..key.len() - name.len()]),
+            None => unknown(key, std::iter::empty()),
+        }),
+    }
+}
+
+/// `state.FIELD` of all operators, `state.OPERATOR.FIELD` of some.
+fn state_value(all: &[Value], rest: &str) -> Result<Option<Value>, String> {
+    let key = format!("state.{rest}");
+    let Some((operator, name)) = rest.rsplit_once('.') else {
+        return Ok(total(all, field(&key, rest, OF_OPERATOR, OPERATOR_PLACES)?));
+    };
+    let name = field(&key, name, OF_OPERATOR, OPERATOR_PLACES)?;
+    let names = |o: &Value| -> Vec<String> {
+        ["name", "operatorName"].iter().filter_map(|key| o.get(*key)?.as_str().map(str::to_string)).collect()
+    };
+    let named = |o: &Value, exact: bool| names(o).iter().any(|name| is_operator(name, operator, exact));
+    let exact = all.iter().any(|o| named(o, true));
+    let found: Vec<Value> = all.iter().filter(|o| named(o, exact)).cloned().collect();
+    if found.is_empty() && !all.is_empty() {
+        let all: Vec<String> = all.iter().flat_map(names).collect();
+        return Err(format!("the query has no operator {operator}: it has {}", all.join(", ")));
+    }
+    Ok(total(&found, name).or_else(|| found.first()?.get(name).cloned()))
+}
+
+/// `source.NAME.FIELD`
+fn source_value(all: &[Value], rest: &str) -> Result<Option<Value>, String> {
+    let key = format!("source.{rest}");
+    let Some((name, end)) = rest.rsplit_once('.') else {
+        return Err(format!("{key} names no value: source.NAME.start, .end or .rows"));
+    };
+    let place = field(&key, end, OF_SOURCE, SOURCE_PLACES)?;
+    let named = |source: &&Value| source.get("name").and_then(Value::as_str) == Some(name);
+    let Some(source) = all.iter().find(named) else {
+        let all: Vec<&str> = all.iter().filter_map(|source| source.get("name")?.as_str()).collect();
+        return Err(format!("the query has no source {name}: it has {}", all.join(", ")));
+    };
+    Ok(match end {
+        "start" | "end" => source.get(place).map(offset),
+        _ => source.get(place).cloned(),
+    })
 }
 
 /// An offset of one number is that number.
@@ -315,7 +450,7 @@ mod tests {
                                {"name": "b#2", "numRowsTotal": 2}],
             "sources": [{"name": "s", "startOffset": null, "endOffset": {"inserted": 7}}],
         });
-        let of = |key: &str| value_of(&document, key);
+        let of = |key: &str| value_of(&document, key).unwrap();
         assert_eq!(of("input_rows"), Some(json!(5)));
         assert_eq!(
             (of("state.rows"), of("state.agg.rows"), of("evicted")),
@@ -324,6 +459,31 @@ mod tests {
         assert_eq!((of("state.b.rows"), of("state.b#.rows")), (Some(json!(1)), Some(json!(2))));
         assert_eq!((of("source.s.end"), of("source.s.start")), (Some(json!(7)), Some(Value::Null)));
         assert_eq!((of("watermark"), of("durationMs.addBatch")), (Some(json!("x")), Some(json!(4))));
-        assert_eq!((of("dropped_late"), of("state.c.rows")), (None, None));
+        assert_eq!((of("dropped_late"), of("state.agg.bytes"), of("eventTime.max")), (None, None, None));
+    }
+
+    #[test]
+    fn a_key_that_no_document_has_is_no_value_that_is_absent() {
+        let document = json!({
+            "numInputRows": 5, "stateOperators": [{"name": "aggregate a", "numRowsTotal": 2}],
+            "sources": [{"name": "s", "endOffset": null}],
+        });
+        for (key, why) in [
+            ("inptu_rows", "did you mean input_rows?"),
+            ("watermrak", "did you mean watermark?"),
+            ("eventTime.wtermark", "did you mean eventTime.watermark?"),
+            ("state.nope.rows", "no operator nope: it has aggregate a"),
+            ("state.rwos", "did you mean"),
+            ("source.t.end", "no source t: it has s"),
+            ("source.s.edn", "no progress has source.s.edn"),
+            ("source.s", "names no value"),
+            ("quux", "no progress has quux"),
+        ] {
+            let error = value_of(&document, key).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert_eq!(value_of(&json!({}), "state.agg.rows"), Ok(None), "a query without state has none");
+        assert_eq!(value_of(&document, "stateOperators.1"), Ok(None));
+        assert!(value_of(&document, "stateOperators.1.nmae").is_err());
     }
 }

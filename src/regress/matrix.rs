@@ -1,19 +1,19 @@
 //! A scenario: records that are run as they stand, and then again under everything that must change nothing: crashes, other
 //! numbers of partitions, other batches, restarts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sqllogictest::{Record, SortMode};
+use sqllogictest::{Record, SortMode, StatementExpect};
 
 use super::answer::Failure;
 use super::compare;
-use super::expect::Armed;
-use super::record::{Feed, Matrix, Own, Which};
-use super::report::{Fault, FileReport};
-use super::run::FileRun;
+use super::crash::Armed;
+use super::program;
+use super::record::{Crash, Feed, Matrix, Own, StepHow, Which};
+use super::report::{Fault, FileReport, Reached};
+use super::run::{FileRun, Flow};
 use super::script::{Body, Node};
 use super::world::quoted;
-use crate::checkpoint::failpoint::Action;
 use crate::error::Location;
 use crate::execution::QueryState;
 use crate::parser::{Statement, parse_one};
@@ -21,7 +21,7 @@ use crate::parser::{Statement, parse_one};
 /// One combination.
 #[derive(Debug, Clone)]
 struct Variant {
-    crash: Option<String>,
+    crash: Option<Crash>,
     parallelism: u64,
     batch_rows: Option<usize>,
     restart_each_step: bool,
@@ -29,7 +29,8 @@ struct Variant {
 
 impl std::fmt::Display for Variant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "crash={} parallelism={}", self.crash.as_deref().unwrap_or("none"), self.parallelism)?;
+        let crash = self.crash.as_ref().map_or("none".to_string(), Crash::to_string);
+        write!(f, "crash={crash} parallelism={}", self.parallelism)?;
         if let Some(rows) = self.batch_rows {
             write!(f, " batch_rows={rows}")?;
         }
@@ -68,108 +69,182 @@ impl<'a> FileRun<'a> {
         }
         let base = {
             let mut run = self.another()?;
-            run.nodes(nodes);
-            self.report.ran += run.report.ran;
-            self.report.skipped += run.report.skipped;
-            self.rewrites.append(&mut run.rewrites);
-            if !run.report.failed.is_empty() {
-                self.report.failed.append(&mut run.report.failed);
+            run.all(nodes);
+            let (report, completion) = (std::mem::take(&mut run.report), std::mem::take(&mut run.completion));
+            let failed = !report.failed.is_empty() || report.reached != Reached::End;
+            self.take(report, completion);
+            if run.required.is_some() {
+                self.required.clone_from(&run.required);
+            }
+            if failed || run.required.is_some() {
                 return Ok(());
             }
-            run.until_all_idle(None)?;
-            run.finals(&finals)?
+            run.guarded(|run| {
+                run.until_all_idle(None)?;
+                Ok(run.finals(&finals)?)
+            })?
         };
         if variants.len() == 1 && variants[0].is_as_written() {
             return Ok(());
         }
+        // How many combinations of a failpoint did not reach it, and of how many.
+        let mut missed: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
         for variant in variants {
+            if self.options.interrupt.is_asked() {
+                self.report.reached = Reached::Interrupted;
+                return Ok(());
+            }
             let mut run = self.another()?;
-            run.guard.begin(run.world.session().cancel_token());
-            let ended = run.vary(&variant, nodes).and_then(|()| run.finals(&finals));
-            run.guard.end();
-            self.report.combinations += 1;
-            let found = ended.map_err(|failure| Fault::text(format!("with {variant}: {}", failure.text)))?;
+            let found = run.vary(&variant, nodes).and_then(|()| run.guarded(|run| Ok(run.finals(&finals)?)));
+            let found =
+                found.map_err(|fault| Fault { message: format!("with {variant}: {}", fault.message), ..fault })?;
             for ((what, expected), (_, actual)) in base.iter().zip(&found) {
                 if expected != actual {
                     let fault = Fault::lines(format!("with {variant}: {what}"), expected, actual);
                     let message = format!("{}\n{}", fault.message, run.world.describe());
-
                     return Err(Fault { message, ..fault });
                 }
             }
+            if let Some(crash) = &variant.crash {
+                if crash.named && !run.crashed {
+                    let why = "nothing in the scenario reaches this failpoint, so nothing was tried";
+                    return Err(Fault::text(format!("with {variant}: {why}")));
+                }
+                let (of, all) = missed.entry(crash.point).or_default();
+                (*of, *all) = (*of + usize::from(!run.crashed), *all + 1);
+            }
+            self.report.combinations += usize::from(run.crashed || variant.crash.is_none());
         }
+        self.note_missed(&missed);
         Ok(())
+    }
+
+    /// Says which failpoints of `crash=all` were not reached: their combinations were not counted.
+    fn note_missed(&mut self, missed: &BTreeMap<&'static str, (usize, usize)>) {
+        let never: Vec<&str> = missed.iter().filter(|(_, (of, all))| of == all).map(|(point, _)| *point).collect();
+        let name = self.case_name();
+        if !never.is_empty() {
+            self.report.notes.push(format!("scenario {name} never reaches {}: not counted", never.join(", ")));
+        }
+        let some: Vec<String> = missed
+            .iter()
+            .filter(|(_, (of, all))| *of > 0 && of < all)
+            .map(|(point, (of, all))| format!("{point} in {of} of {all} combinations"))
+            .collect();
+        if !some.is_empty() {
+            self.report.notes.push(format!("scenario {name} does not reach {}: not counted", some.join(", ")));
+        }
     }
 
     /// The same file in another world, in which the queries that run are not started.
     fn another(&self) -> Result<FileRun<'a>, Fault> {
         let world = self.world.again()?;
-        let report = FileReport { file: self.report.file.clone(), ..FileReport::default() };
-        let mut run = FileRun::new(world, self.options, report);
+        let mut run = FileRun::new(world, self.options, FileReport::of(&self.report.file));
         let folder = run.world.folder().display().to_string();
         run.variables = self.variables.clone();
         run.variables.set("__TEST_DIR__", folder);
         Ok(run)
     }
 
-    fn vary(&mut self, variant: &Variant, nodes: &[Node]) -> Result<(), Failure> {
+    fn vary(&mut self, variant: &Variant, nodes: &[Node]) -> Result<(), Fault> {
         self.world.execute(&format!("SET partitions = {}", variant.parallelism))?;
-        for node in nodes {
-            self.vary_node(variant, node).map_err(|e| Failure::new(format!("line {}: {}", node.place.line, e.text)))?;
-        }
-        self.until_all_idle(Some(variant))
+        self.vary_nodes(variant, nodes)?;
+        self.guarded(|run| Ok(run.until_all_idle(Some(variant))?))
     }
 
-    fn vary_node(&mut self, variant: &Variant, node: &Node) -> Result<(), Failure> {
-        let replaced = |text: &str| self.variables.replace(text).map_err(Failure::new);
-        match &node.body {
-            Body::Plain(Record::Statement { sql, .. }) => {
-                // What is refused is refused in every combination; the records as they stand have checked it.
-                let ran = self.world.execute(&replaced(sql)?);
-                if matches!(
-                    &node.body,
-                    Body::Plain(Record::Statement { expected: sqllogictest::StatementExpect::Error(_), .. })
-                ) {
+    fn vary_nodes(&mut self, variant: &Variant, nodes: &[Node]) -> Result<Flow, Fault> {
+        for node in nodes {
+            if self.options.interrupt.is_asked() {
+                return Err(Fault::text("interrupted"));
+            }
+            if self.skips(&node.conditions) {
+                continue;
+            }
+            match &node.body {
+                Body::Plain(Record::Halt { .. }) => return Ok(Flow::Halt),
+                Body::Loop { variable, values, nodes, .. } => {
+                    for value in values {
+                        self.variables.set(variable, value.clone());
+                        if self.vary_nodes(variant, nodes)? == Flow::Halt {
+                            return Ok(Flow::Halt);
+                        }
+                    }
+                }
+                _ => {
+                    let done = self.guarded(|run| run.vary_node(variant, node));
+                    let line = node.place.line;
+                    done.map_err(|fault| Fault { message: format!("line {line}: {}", fault.message), ..fault })?;
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn vary_node(&mut self, variant: &Variant, node: &Node) -> Result<(), Fault> {
+        let own = match &node.body {
+            Body::Plain(Record::Statement { sql, conditions, expected, .. }) => {
+                if self.skips(conditions) {
                     return Ok(());
                 }
-                ran.map(drop)
+                let sql = self.variables.replace(sql).map_err(Fault::text)?;
+                let ran = self.world.execute(&sql);
+                return match (expected, ran) {
+                    // The records as they stand have checked how it is refused.
+                    (StatementExpect::Error(_), Err(_)) => Ok(()),
+                    (StatementExpect::Error(_), Ok(_)) => Err(Fault::text("it should fail, and it succeeded")),
+                    (_, ran) => Ok(ran.map(drop)?),
+                };
             }
-            Body::Plain(_) | Body::Scenario { .. } => Ok(()),
-            Body::Loop { variable, values, nodes, .. } => {
-                for value in values {
-                    self.variables.set(variable, value.clone());
-                    nodes.iter().try_for_each(|node| self.vary_node(variant, node))?;
+            // Each combination has a folder of its own, in which it runs what the scenario runs. What is printed may differ.
+            Body::Plain(Record::System { conditions, command, .. }) => {
+                if self.skips(conditions) {
+                    return Ok(());
                 }
-                Ok(())
+                let command = self.variables.replace_in_command(command).map_err(Fault::text)?;
+                return program::system(&command, &self.guard).map(drop);
             }
-            Body::Own(own) => match own {
-                Own::Feed { error: Some(_), .. } => Ok(()),
-                Own::Feed { stream, what, .. } => {
-                    let what = match what {
-                        Feed::Values(rows) => Feed::Values(replaced(rows)?),
-                        other => other.clone(),
-                    };
-                    self.feed_in_parts(variant, stream, &what)
-                }
-                Own::Step { query, .. } => self.step_varied(variant, query),
-                Own::ClockSet(time) => self.world.execute(&format!("ADVANCE CLOCK TO TIMESTAMP '{time}'")).map(drop),
-                Own::ClockAdvance(by) => self.world.execute(&format!("ADVANCE CLOCK BY INTERVAL '{by}'")).map(drop),
-                Own::Stop { query, .. } => self.world.execute(&format!("STOP QUERY {}", quoted(query))).map(drop),
-                Own::RestartQuery { query, from } => self.world.restart_query(query, from.as_deref()),
-                Own::RestartEngine { wipe } => self.world.restart(*wipe),
-                // What they look at is of the batches as they stand.
-                Own::Emitted { .. }
-                | Own::Progress { .. }
-                | Own::Watermark { .. }
-                | Own::State { .. }
-                | Own::Sink { .. }
-                | Own::Checkpoint(_)
-                | Own::Crash { .. }
-                | Own::Plan { .. }
-                | Own::Program(_)
-                | Own::Require(_) => Ok(()),
+            Body::Plain(record @ (Record::Let { .. } | Record::Control(_) | Record::Sleep { .. })) => {
+                return self.plain(node, record.clone()).map(drop);
+            }
+            Body::Plain(_) | Body::Scenario { .. } | Body::Loop { .. } => return Ok(()),
+            Body::Own(own) => self.substituted(own)?,
+        };
+        let done = match &own {
+            Own::Feed { stream, what, error } => match (self.feed_in_parts(variant, stream, what), error) {
+                (Ok(()), Some(_)) => return Err(Fault::text("the rows should be refused, and they were taken")),
+                (Err(_), Some(_)) => Ok(()),
+                (fed, None) => fed,
             },
-        }
+            Own::Step { query, how: StepHow::Error(error), .. } => match self.step_varied(variant, query) {
+                Err(failure) if error.is_match(&failure.text) => Ok(()),
+                Err(failure) => Err(failure),
+                Ok(()) => return Err(Fault::text(format!("it should fail with /{error}/, and it did not"))),
+            },
+            Own::Step { query, .. } => self.step_varied(variant, query),
+            Own::ClockSet(time) => self.world.execute(&format!("ADVANCE CLOCK TO TIMESTAMP '{time}'")).map(drop),
+            Own::ClockAdvance(by) => self.world.execute(&format!("ADVANCE CLOCK BY INTERVAL '{by}'")).map(drop),
+            Own::Stop { query, now } => {
+                let now = if *now { " NOW" } else { "" };
+                self.world.execute(&format!("STOP QUERY {}{now}", quoted(query))).map(drop)
+            }
+            Own::RestartQuery { query, from } => self.world.restart_query(query, from.as_deref()),
+            Own::RestartEngine { wipe } => self.world.restart(*wipe),
+            Own::Program(asked) => {
+                let ended = program::run(asked, self.world.folder(), self.options.patience, &self.guard)?;
+                return program::check_code(asked, &ended);
+            }
+            // What they look at is of the batches as they stand; crashes are the combination's own.
+            Own::Emitted { .. }
+            | Own::Progress { .. }
+            | Own::Watermark { .. }
+            | Own::State { .. }
+            | Own::Sink { .. }
+            | Own::Checkpoint(_)
+            | Own::Crash { .. }
+            | Own::Plan { .. }
+            | Own::Require(_) => Ok(()),
+        };
+        Ok(done?)
     }
 
     /// Feeds rows in parts, each of them a batch of its own.
@@ -194,7 +269,7 @@ impl<'a> FileRun<'a> {
         Ok(())
     }
 
-    fn until_all_idle(&self, variant: Option<&Variant>) -> Result<(), Failure> {
+    fn until_all_idle(&mut self, variant: Option<&Variant>) -> Result<(), Failure> {
         for query in self.world.queries() {
             let state = self.world.query(&query)?.status().state;
             if state == QueryState::Running {
@@ -208,17 +283,22 @@ impl<'a> FileRun<'a> {
     }
 
     /// Runs a query until it is idle, through a crash and a restart where the combination has them.
-    fn step_varied(&self, variant: &Variant, query: &str) -> Result<(), Failure> {
+    fn step_varied(&mut self, variant: &Variant, query: &str) -> Result<(), Failure> {
         if self.world.query(query)?.status().state == QueryState::Stopped {
             return Ok(());
         }
-        if let Some(point) = &variant.crash {
-            let armed = Armed { point: point.clone(), hit: 1, action: Action::Kill };
-            self.arm_at(query, &armed)?;
+        let armed =
+            variant.crash.as_ref().map(|crash| Armed { point: crash.point.to_string(), hit: 1, action: crash.action });
+        // One that an earlier step did not reach still waits.
+        if let Some(armed) = armed.as_ref().filter(|armed| !armed.waits(&self.world, query)) {
+            armed.arm(&self.world, query)?;
         }
-        match self.until_idle(query) {
+        let ran = self.until_idle(query);
+        let fired = armed.is_some_and(|armed| !armed.waits(&self.world, query));
+        self.crashed |= fired;
+        match ran {
             Ok(_) => {}
-            Err(failure) if variant.crash.is_some() && failure.text.contains("failpoint ") => {
+            Err(_) if fired && !self.guard.is_over() => {
                 self.world.restart(false)?;
                 self.until_idle(query)?;
             }

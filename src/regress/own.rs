@@ -29,6 +29,9 @@ pub const NAMES: &[&str] = &[
     "require",
 ];
 
+/// Those that run a program, whose output may have blank lines.
+pub const PROGRAMS: &[&str] = &["shell", "tty", "system"];
+
 /// What separates what is done from what is expected.
 pub const SEPARATOR: &str = "----";
 
@@ -53,7 +56,7 @@ impl<'a> Lines<'a> {
     }
 
     fn block(self) -> Block {
-        Block { lines: self.first..self.first + self.lines.len(), separated: true }
+        Block { lines: self.first..self.first + self.lines.len(), separated: true, swallows: None }
     }
 
     /// Nothing may stand here.
@@ -77,7 +80,7 @@ pub fn parse(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, B
         "clock" => {
             let own = match head.want("set or advance")? {
                 "set" => Own::ClockSet(some(head, "a time, such as 2026-01-01T00:00:00Z")?),
-                "advance" => Own::ClockAdvance(some(head, "an interval, such as 10 seconds")?),
+                "advance" => Own::ClockAdvance(interval(&some(head, "an interval, such as 10 seconds")?)),
                 other => return Err(unexpected(head, other, &["set", "advance"])),
             };
             bare(own, head)
@@ -308,6 +311,9 @@ fn crash(head: &mut Head<'_>) -> Result<Own, Broken> {
     head.take("at");
     let point = head.want("the failpoint")?.to_string();
     let hit = if head.take("hit") { number(head, "the hit")? } else { 1 };
+    if hit == 0 {
+        return Err(head.wrong("hits count from 1"));
+    }
     let action = match head.next() {
         None | Some("kill") => Action::Kill,
         Some("error") => Action::Error,
@@ -335,7 +341,7 @@ fn program(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, Blo
     let Some(rest) = rest else { return Ok((Own::Program(program), block)) };
     let end = rest.lines.iter().position(|line| line.starts_with("---- ")).unwrap_or(rest.lines.len());
     program.output = trimmed(&rest.lines[..end]);
-    block = Block { lines: rest.first..rest.first + program.output.len(), separated: true };
+    block = Block { lines: rest.first..rest.first + program.output.len(), separated: true, swallows: None };
     let mut at = end;
     while at < rest.lines.len() {
         let place = head.place.at(rest.first + at + 1);
@@ -387,6 +393,16 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(ToString::to_string).collect()
 }
 
+/// An interval as it is written, or as SQL writes it: `INTERVAL '1 minute'`.
+fn interval(text: &str) -> String {
+    let bare = match text.split_once(char::is_whitespace) {
+        Some((word, rest)) if word.eq_ignore_ascii_case("interval") => rest.trim(),
+        _ => text,
+    };
+    let quoted = bare.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    quoted.unwrap_or(bare).to_string()
+}
+
 fn some(head: &mut Head<'_>, what: &str) -> Result<String, Broken> {
     match head.remainder() {
         "" => Err(head.wrong(format!("{what} is missing"))),
@@ -433,6 +449,14 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_is_advanced_by_an_interval_as_sql_writes_it_too() {
+        for text in ["1 minute", "INTERVAL '1 minute'", "interval 1 minute", "'1 minute'"] {
+            let (own, _) = read(&format!("clock advance {text}")).unwrap();
+            assert!(matches!(own, Own::ClockAdvance(by) if by == "1 minute"), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         assert_eq!(
             error("step q PTX\n----"),
@@ -440,6 +464,7 @@ mod tests {
         );
         assert!(error("step q PT\nrows").starts_with("x.slt:2:1: unexpected \"rows\""));
         assert!(error("step q PT").contains("---- is missing"));
+        assert!(error("crash at sink.after hit 0").contains("hits count from 1"));
         assert!(error("clock sett 1").contains("did you mean \"set\"?"));
         assert!(error("feed s").contains("feed without rows"));
         assert!(error("crash at sink.after torn").contains("how many bytes are left is missing"));

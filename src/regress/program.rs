@@ -1,28 +1,38 @@
-//! The program itself, run as a user would: with lines on its standard input, or typed into a terminal.
+//! The program itself, run as a user would: with lines on its standard input, or typed into a terminal; and what `system` runs.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use super::compare;
+use super::guard::Guard;
 use super::record::Program;
-use super::report::{Fault, Rewrite};
+use super::report::{Edit, Fault};
 use crate::error::Error;
 
 /// What a program's prompts are wide, and what they end with.
 const PROMPT: (u16, &str) = (8, "> ");
 
-/// Runs the program in a folder and holds what it prints against what is expected.
+/// What a program came to: what it printed, its errors, and the code with which it ended, where it was waited for.
+#[derive(Debug)]
+pub struct Ended {
+    output: Vec<String>,
+    errors: Vec<String>,
+    exit: Option<i32>,
+}
+
+/// Runs the program in a folder.
 ///
 /// # Errors
-/// It prints something else, ends with another code, or not in time.
-pub fn run(program: &Program, folder: &Path, patience: Duration) -> Result<(), Fault> {
+/// It can't be run, does not end in time, or is ended by a signal.
+pub fn run(program: &Program, folder: &Path, patience: Duration, guard: &Guard) -> Result<Ended, Fault> {
     let (output, errors, exit) = match program.terminal {
-        None => piped(program, folder, patience)?,
-        Some(size) => in_terminal(program, folder, size, patience)?,
+        None => piped(program, folder, guard)?,
+        Some(size) => in_terminal(program, folder, size, patience, guard)?,
     };
     let place = folder.display().to_string();
     let lines = |text: &str| {
@@ -33,19 +43,40 @@ pub fn run(program: &Program, folder: &Path, patience: Duration) -> Result<(), F
         }
         lines
     };
-    let (output, errors) = (lines(&output), lines(&errors));
+    Ok(Ended { output: lines(&output), errors: lines(&errors), exit })
+}
+
+/// Holds what a program came to against what is expected.
+///
+/// # Errors
+/// It printed something else, or ended with another code.
+pub fn check(program: &Program, ended: Ended) -> Result<(), Fault> {
+    let Ended { output, errors, exit } = ended;
+    let mut fault: Option<Fault> = None;
+    let mut add = |other: Fault| fault = Some(fault.take().map_or(other.clone(), |fault| fault.and(other)));
     if !compare::same_lines(&program.output, &output).map_err(Fault::text)? {
-        let mut fault = Fault::lines("what it prints", &program.output, &output).rewrite(Rewrite::Block(output));
+        let mut fault = Fault::lines("what it prints", &program.output, &output);
         if program.errors.is_none() {
             errors.iter().for_each(|line| fault.message += &format!("\nstderr: {line}"));
         }
-        return Err(fault);
+        add(fault.edit(Edit::Block(output)));
     }
     if let Some(expected) = &program.errors
         && !compare::same_lines(expected, &errors).map_err(Fault::text)?
     {
-        return Err(Fault::lines("what it prints to standard error", expected, &errors));
+        add(Fault::lines("what it prints to standard error", expected, &errors));
     }
+    if let Err(other) = check_exit(program, exit, &errors) {
+        add(other);
+    }
+    fault.map_or(Ok(()), Err)
+}
+
+/// Holds the code with which a program ended against the one that is expected.
+///
+/// # Errors
+/// It is another.
+fn check_exit(program: &Program, exit: Option<i32>, errors: &[String]) -> Result<(), Fault> {
     match exit {
         Some(code) if code != i32::from(program.exit) => {
             let mut message = format!("it should end with {}, and it ended with {code}", program.exit);
@@ -56,20 +87,64 @@ pub fn run(program: &Program, folder: &Path, patience: Duration) -> Result<(), F
     }
 }
 
-type Ended = (String, String, Option<i32>);
+/// Holds only its code against the one that is expected, where what it prints may differ.
+///
+/// # Errors
+/// It ended with another.
+pub fn check_code(program: &Program, ended: &Ended) -> Result<(), Fault> {
+    check_exit(program, ended.exit, &ended.errors)
+}
+
+/// Runs a command of `system`; answers what it printed, `None` of one that goes on behind its record (`… &`).
+///
+/// # Errors
+/// It can't be run, fails, or does not end in time.
+pub fn system(command: &str, guard: &Guard) -> Result<Option<String>, Fault> {
+    let behind = command.trim().strip_suffix('&').filter(|command| !command.ends_with('&'));
+    let mut bash = Command::new("bash");
+    // A group of its own, so that all that it starts ends with it.
+    bash.arg("-c").arg(behind.unwrap_or(command).trim()).process_group(0).stdin(Stdio::null());
+    let starting = |e: std::io::Error| Fault::from(Error::io("starting bash", &e));
+    if behind.is_some() {
+        bash.spawn().map_err(starting)?;
+        return Ok(None);
+    }
+    bash.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = wait(bash.spawn().map_err(starting)?, String::new(), guard)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(Some(text(&output.stdout)));
+    }
+    Err(Fault::text(format!(
+        "process exited unsuccessfully: {}\nstdout: {}\nstderr: {}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    )))
+}
 
 fn this_program() -> Result<std::path::PathBuf, Fault> {
     std::env::current_exe().map_err(|e| Error::io("finding this program", &e).into())
 }
 
-fn piped(program: &Program, folder: &Path, patience: Duration) -> Result<Ended, Fault> {
+fn piped(program: &Program, folder: &Path, guard: &Guard) -> Result<(String, String, Option<i32>), Fault> {
     let mut command = Command::new(this_program()?);
-    command.args(&program.arguments).current_dir(folder).env("HOME", folder);
+    command.args(&program.arguments).current_dir(folder).env("HOME", folder).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| Error::io("starting the program", &e))?;
+    let child = command.spawn().map_err(|e| Error::io("starting the program", &e))?;
     let input: String = program.input.iter().map(|line| format!("{line}\n")).collect();
+    let output = wait(child, input, guard)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.code() {
+        Some(code) => Ok((text(&output.stdout), text(&output.stderr), Some(code))),
+        None => Err(Fault::text(format!("it was ended: {}\nstderr: {}", output.status, text(&output.stderr)))),
+    }
+}
+
+/// Gives a child its input and waits for its end, which the guard may bring about.
+fn wait(mut child: Child, input: String, guard: &Guard) -> Result<Output, Fault> {
     let stdin = child.stdin.take();
-    let process = i32::try_from(child.id()).unwrap_or(0);
+    let group = i32::try_from(child.id()).unwrap_or(0);
     let (ended, outcome) = channel();
     std::thread::spawn(move || {
         if let Some(mut stdin) = stdin {
@@ -78,27 +153,20 @@ fn piped(program: &Program, folder: &Path, patience: Duration) -> Result<Ended, 
         }
         let _ = ended.send(child.wait_with_output());
     });
-    match outcome.recv_timeout(patience) {
-        Ok(Ok(output)) => {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Ok((text(&output.stdout), text(&output.stderr), output.status.code()))
-        }
-        Ok(Err(e)) => Err(Error::io("waiting for the program", &e).into()),
-        Err(_) => {
-            kill(process);
-            Err(Fault::text(format!("it had not ended after {} s", patience.as_secs())))
-        }
+    let output = guard.with_process(group, || outcome.recv());
+    match output {
+        Ok(output) => Ok(output.map_err(|e| Error::io("waiting for a program", &e))?),
+        Err(_) => Err(Error::internal("nobody waits for a program").into()),
     }
 }
 
-fn kill(process: i32) {
-    if process > 0 {
-        // SAFETY: sends a signal to a child that was not waited for yet, so the number is still its own.
-        unsafe { libc::kill(process, libc::SIGKILL) };
-    }
-}
-
-fn in_terminal(program: &Program, folder: &Path, size: (u16, u16), patience: Duration) -> Result<Ended, Fault> {
+fn in_terminal(
+    program: &Program,
+    folder: &Path,
+    size: (u16, u16),
+    patience: Duration,
+    guard: &Guard,
+) -> Result<(String, String, Option<i32>), Fault> {
     let (Some(columns), Some(rows)) = (NonZeroU16::new(size.0), NonZeroU16::new(size.1)) else {
         return Err(Fault::text("a terminal without columns or rows"));
     };
@@ -112,11 +180,17 @@ fn in_terminal(program: &Program, folder: &Path, size: (u16, u16), patience: Dur
     let pty = std::sync::Arc::new(pty);
     let parser = vt100::Parser::new(rows, columns, 0);
     let mut screen = Screen { parser, bytes: reader(pty.clone()), patience, over: false };
-    let typed = type_lines(program, &pty, &mut screen);
-    let exit = if screen.over { child.wait().ok().and_then(|status| status.code()) } else { None };
+    // A terminal's program leads a session, and so a group.
+    let group = i32::try_from(child.id()).unwrap_or(0);
+    let typed = guard.with_process(group, || type_lines(program, &pty, &mut screen));
+    let status = if screen.over { child.wait().ok() } else { None };
     let _ = child.kill();
     let _ = child.wait();
     typed?;
+    let exit = status.and_then(|status| status.code());
+    if let Some(status) = status.filter(|_| exit.is_none()) {
+        return Err(Fault::text(format!("it was ended: {status}; the screen:\n{}", screen.parser.screen().contents())));
+    }
     Ok((screen.parser.screen().contents(), String::new(), exit))
 }
 

@@ -202,13 +202,43 @@ pub struct Block {
     pub lines: Range<usize>,
     /// Whether there is a `----`.
     pub separated: bool,
+    /// What a program prints goes on behind a blank line; the line, from 0, where another record seems to begin in it.
+    pub swallows: Option<usize>,
 }
 
 /// What a `matrix` crosses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
-    pub crashes: Vec<Option<String>>,
+    pub crashes: Vec<Option<Crash>>,
     pub parallelism: Vec<u64>,
     pub batch_rows: Vec<Option<usize>>,
     pub restart_each_step: Vec<bool>,
+}
+
+impl Default for Matrix {
+    /// The records as they stand, and nothing else.
+    fn default() -> Self {
+        Matrix { crashes: vec![None], parallelism: vec![1], batch_rows: vec![None], restart_each_step: vec![false] }
+    }
+}
+
+/// A failpoint of a `matrix`, and what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crash {
+    pub point: &'static str,
+    pub action: Action,
+    /// The axis names it: a combination that does not reach it proves nothing. `all` means only those that are reached.
+    pub named: bool,
+}
+
+impl std::fmt::Display for Crash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.action {
+            Action::Kill => write!(f, "{}", self.point),
+            Action::Error => write!(f, "{}:error", self.point),
+            Action::Torn(bytes) => write!(f, "{}:torn:{bytes}", self.point),
+            Action::Enospc => write!(f, "{}:enospc", self.point),
+            Action::LostFsync => write!(f, "{}:lost-fsync", self.point),
+        }
+    }
 }

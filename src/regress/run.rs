@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Ready, ready};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -14,11 +14,13 @@ use sqllogictest::{
 
 use super::answer::{Connection, Failure};
 use super::compare;
-use super::expect::Armed;
-use super::guard::Guard;
+use super::complete::{self, Completion};
+use super::crash::Crashes;
+use super::guard::{Guard, Interrupt};
 use super::place::Place;
+use super::program;
 use super::record::Own;
-use super::report::{Fault, FileReport, Rewrite};
+use super::report::{Edit, Fault, FileReport, Reached};
 use super::script::{Body, Node, Script, on_one_connection};
 use super::substitute::Variables;
 use super::values::{Letter, Style, letters};
@@ -40,8 +42,8 @@ pub struct Options {
     pub combinations: Option<usize>,
     /// Only records up to this line are run.
     pub until_line: Option<usize>,
-    /// The user wants it to end.
-    pub interrupted: Arc<AtomicBool>,
+    /// Whether the user wants it to end.
+    pub interrupt: Interrupt,
     /// Only subtests and scenarios of this name are run; what stands before the first of them is.
     pub only: Option<regex::Regex>,
 }
@@ -71,42 +73,53 @@ pub struct FileRun<'a> {
     pub(super) world: Arc<World>,
     pub(super) options: &'a Options,
     pub(super) variables: Variables,
-    /// A failpoint that the next step arms.
-    pub(super) armed: Option<Armed>,
+    /// Failpoints that the next step arms, and those that were not reached yet.
+    pub(super) crashes: Crashes,
+    /// The failpoint of a combination was reached.
+    pub(super) crashed: bool,
     /// What a `require` did not find.
     pub(super) required: Option<String>,
     pub(super) guard: Guard,
     runner: Runner<Connection, Connect>,
     result_mode: Option<ResultMode>,
     subtest: Option<String>,
+    /// The scenario that runs.
+    scenario: Option<String>,
     /// A record has failed: the next subtest is waited for.
-    failing: bool,
+    pub(super) failing: bool,
     /// Results by label: equal labels, equal results.
     labelled: BTreeMap<String, (Place, Vec<Vec<String>>)>,
     /// The records that were begun, for the report of a failure.
-    trail: Vec<(Place, String)>,
+    pub(super) trail: Vec<(Place, String)>,
     pub(super) report: FileReport,
-    /// What is to be written anew: file, lines, text.
-    pub(super) rewrites: Vec<(Node, Rewrite)>,
+    /// What is to be written anew.
+    pub(super) completion: Completion,
 }
 
 /// Runs a file.
-pub fn run(script: &Script, options: &Options) -> (FileReport, Vec<(Node, Rewrite)>) {
+pub fn run(script: &Script, options: &Options) -> (FileReport, Completion) {
     let watch = Stopwatch::start();
     let style = if script.mode.exact { Style::Exact } else { Style::Plain };
-    let mut report = FileReport { file: script.file.to_string(), ..FileReport::default() };
+    let mut report = FileReport::of(&script.file);
     let world = match World::new(style, script.mode.clock) {
         Ok(world) => world,
         Err(error) => {
-            report.failed.push(error.to_string());
-            return (report, Vec::new());
+            report.failed.push((report.file.clone(), error.to_string()));
+            return (report, Completion::default());
         }
     };
     let mut run = FileRun::new(world, options, report);
-    run.nodes(&script.nodes);
+    run.all(&script.nodes);
+    if run.report.required.is_some() {
+        // What was not come to is left out too.
+        for name in super::script::names(&script.nodes) {
+            let case = run.report.case(name);
+            case.skipped += usize::from(case.ran == 0 && case.skipped == 0);
+        }
+    }
     run.report.time = watch.elapsed();
     run.report.slowest.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    (run.report, run.rewrites)
+    (run.report, run.completion)
 }
 
 impl<'a> FileRun<'a> {
@@ -122,17 +135,27 @@ impl<'a> FileRun<'a> {
             world,
             options,
             variables,
-            armed: None,
+            crashes: Crashes::default(),
+            crashed: false,
             required: None,
-            guard: Guard::new(options.patience),
+            guard: Guard::new(options.patience, &options.interrupt),
             runner,
             result_mode: None,
             subtest: None,
+            scenario: None,
             failing: false,
             labelled: BTreeMap::new(),
             trail: Vec::new(),
             report,
-            rewrites: Vec::new(),
+            completion: Completion::default(),
+        }
+    }
+
+    /// Runs a whole file or scenario; what was armed must have been reached at its end.
+    pub(super) fn all(&mut self, nodes: &[Node]) {
+        self.nodes(nodes);
+        if self.options.until_line.is_none() && self.required.is_none() && self.report.reached == Reached::End {
+            self.crashes_are_over();
         }
     }
 
@@ -147,7 +170,8 @@ impl<'a> FileRun<'a> {
     }
 
     fn node(&mut self, node: &Node) -> Flow {
-        if self.options.interrupted.load(Ordering::SeqCst) {
+        if self.options.interrupt.is_asked() {
+            self.report.reached = Reached::Interrupted;
             return Flow::Halt;
         }
         let own_file = *node.place.file == *self.report.file;
@@ -155,6 +179,7 @@ impl<'a> FileRun<'a> {
             return Flow::Halt;
         }
         if let Body::Plain(Record::Subtest { name, .. }) = &node.body {
+            self.crashes_are_over();
             self.subtest = Some(name.clone());
             self.failing = false;
             self.trail.clear();
@@ -166,7 +191,7 @@ impl<'a> FileRun<'a> {
         };
         let other = self.options.only.as_ref().zip(within).is_some_and(|(only, name)| !only.is_match(name));
         if self.failing || other || self.skips(&node.conditions) {
-            self.report.skipped += 1;
+            self.case().skipped += 1;
             return Flow::Next;
         }
         match &node.body {
@@ -181,35 +206,81 @@ impl<'a> FileRun<'a> {
             _ => {}
         }
         self.trail.push((node.place.clone(), title(node)));
+        if let Body::Scenario { name, .. } = &node.body {
+            self.scenario = Some(name.clone());
+        }
+        let flow = self.record(node);
+        self.scenario = None;
+        flow
+    }
+
+    /// Runs a record, or a scenario, and keeps what came of it.
+    fn record(&mut self, node: &Node) -> Flow {
         let watch = Stopwatch::start();
-        self.guard.begin(self.world.session().cancel_token());
         let judged = match &node.body {
-            Body::Plain(record) => self.plain(record.clone()),
-            Body::Own(own) => self.substituted(own).and_then(|own| self.own(node, own)).map(|()| true),
-            Body::Scenario { matrix, nodes, .. } => {
-                self.guard.end();
-                self.scenario(matrix, nodes).map(|()| true)
-            }
+            Body::Scenario { matrix, nodes, .. } => self.scenario(matrix, nodes).map(|()| true),
+            Body::Plain(record) => self.guarded(|run| run.plain(node, record.clone())),
+            Body::Own(own) => self.guarded(|run| run.substituted(own).and_then(|own| run.own(node, own))),
             Body::Loop { .. } => Ok(false),
         };
-        let late = self.guard.end();
-        self.report.slowest.push((node.place.clone(), watch.elapsed()));
+        let time = watch.elapsed();
+        self.report.slowest.push((node.place.clone(), time));
+        let interrupted = self.options.interrupt.is_asked();
+        let case = self.case();
+        case.time += time;
         match judged {
-            Ok(counts) => self.report.ran += usize::from(counts),
-            Err(mut fault) => {
-                self.report.ran += 1;
-                if late {
-                    let seconds = self.options.patience.as_secs_f64();
-                    fault.message = format!("it had not ended after {seconds} s\n{}", fault.message);
+            Ok(counts) => {
+                case.ran += usize::from(counts);
+                if self.options.complete {
+                    self.is_as_expected(node);
                 }
+            }
+            // What was ended in the middle has not failed.
+            Err(_) if interrupted => {
+                self.report.reached = Reached::Interrupted;
+                return Flow::Halt;
+            }
+            Err(fault) => {
+                case.ran += 1;
                 self.fail(node, fault);
             }
+        }
+        if self.report.reached != Reached::End {
+            return Flow::Halt;
         }
         if self.required.is_some() {
             self.report.required.clone_from(&self.required);
             return Flow::Halt;
         }
         if self.report.failed.len() >= self.options.max_errors { Flow::Halt } else { Flow::Next }
+    }
+
+    /// Does what one record asks for, in its time.
+    ///
+    /// # Errors
+    /// Its own; it had to be ended.
+    pub(super) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let world = self.world.clone();
+        self.guard.begin(Box::new(move || world.session().cancel_token().cancel()));
+        let done = work(self);
+        if !self.guard.end() {
+            return done;
+        }
+        let late = Fault::text(format!("it had not ended after {} s", self.options.patience.as_secs_f64()));
+        Err(match done {
+            Ok(_) => late,
+            Err(fault) => Fault { message: format!("{}\n{}", late.message, fault.message), edits: Vec::new(), ..fault },
+        })
+    }
+
+    /// The case that the record that runs belongs to.
+    fn case(&mut self) -> &mut super::report::Case {
+        let name = self.case_name();
+        self.report.case(&name)
+    }
+
+    pub(super) fn case_name(&self) -> String {
+        self.scenario.as_ref().or(self.subtest.as_ref()).unwrap_or(&self.report.file).clone()
     }
 
     fn one_by_one(&mut self, variable: &str, values: &[String], nodes: &[Node]) -> Flow {
@@ -236,26 +307,38 @@ impl<'a> FileRun<'a> {
         let (world, options, variables) = (&self.world, self.options, &self.variables);
         let file = self.report.file.clone();
         let round = |value: &String| {
-            let report = FileReport { file: file.clone(), ..FileReport::default() };
-            let mut run = FileRun::new(world.clone(), options, report);
+            let mut run = FileRun::new(world.clone(), options, FileReport::of(&file));
             run.variables = variables.clone();
             run.variables.set(variable, value.clone());
             run.nodes(nodes);
-            run.report
+            (run.report, run.completion)
         };
-        let reports: Vec<FileReport> = std::thread::scope(|scope| {
+        let rounds: Vec<_> = std::thread::scope(|scope| {
             let rounds: Vec<_> = values.iter().map(|value| scope.spawn(move || round(value))).collect();
-            rounds.into_iter().filter_map(|round| round.join().ok()).collect()
+            rounds.into_iter().map(|round| round.join()).collect()
         });
-        for report in reports {
-            self.report.ran += report.ran;
-            self.report.skipped += report.skipped;
-            self.report.failed.extend(report.failed);
+        for round in rounds {
+            match round {
+                Ok((report, completion)) => self.take(report, completion),
+                Err(_) => {
+                    let text = format!("{file}: a round of the loop over {variable} ended in a panic");
+                    self.report.failed.push((self.case_name(), text));
+                }
+            }
         }
-        Flow::Next
+        if self.report.reached == Reached::End { Flow::Next } else { Flow::Halt }
     }
 
-    fn skips(&self, conditions: &[Condition]) -> bool {
+    /// Takes over what ran beside, or in another world.
+    pub(super) fn take(&mut self, report: FileReport, completion: Completion) {
+        let case = self.case_name();
+        self.report.take(&case, report);
+        for node in self.completion.take(completion) {
+            self.say_failed(&node, Fault::text(super::verdict::TORN));
+        }
+    }
+
+    pub(super) fn skips(&self, conditions: &[Condition]) -> bool {
         let known = |label: &str| label == "levada" || self.options.labels.contains(label);
         conditions.iter().any(|condition| match condition {
             Condition::OnlyIf { label } => !known(label),
@@ -263,33 +346,8 @@ impl<'a> FileRun<'a> {
         })
     }
 
-    pub(super) fn fail(&mut self, node: &Node, fault: Fault) {
-        if let (true, Some(rewrite)) = (self.options.complete, fault.rewrite.clone()) {
-            let named = |line: String| self.world.without_folder(&line);
-            let rewrite = match rewrite {
-                Rewrite::Block(lines) => Rewrite::Block(lines.into_iter().map(named).collect()),
-                other => other,
-            };
-            self.rewrites.push((node.clone(), rewrite));
-            return;
-        }
-        let mut text = format!("{}: {}\n", node.place, node.head);
-        for line in fault.message.lines() {
-            text += &format!("  {line}\n");
-        }
-        text += fault.diff.as_deref().unwrap_or_default();
-        let from = self.trail.len().saturating_sub(8);
-        for (n, (place, head)) in self.trail.iter().enumerate().skip(from) {
-            let mark = if n + 1 == self.trail.len() { "=>" } else { "  " };
-            text += &format!("  {mark} {:>4}  {head}\n", place.line);
-        }
-        text += &self.world.describe();
-        self.report.failed.push(text);
-        self.failing = true;
-    }
-
     /// The record with its names replaced.
-    fn substituted(&self, own: &Own) -> Result<Own, Fault> {
+    pub(super) fn substituted(&self, own: &Own) -> Result<Own, Fault> {
         let replace = |text: &str| self.variables.replace(text).map_err(Fault::text);
         let all = |lines: &[String]| lines.iter().map(|line| replace(line)).collect::<Result<Vec<_>, _>>();
         let mut own = own.clone();
@@ -307,7 +365,7 @@ impl<'a> FileRun<'a> {
     ///
     /// # Errors
     /// What is not as it is expected.
-    fn plain(&mut self, record: Record<Letter>) -> Result<bool, Fault> {
+    pub(super) fn plain(&mut self, node: &Node, record: Record<Letter>) -> Result<bool, Fault> {
         let mut record = on_one_connection(record);
         let replace = |variables: &Variables, text: &mut String| -> Result<(), Fault> {
             *text = variables.replace(text).map_err(Fault::text)?;
@@ -336,38 +394,65 @@ impl<'a> FileRun<'a> {
             }
             Record::Let { sql, .. } => replace(&self.variables, sql)?,
             Record::System { command, retry: again, .. } => {
-                *command = self.variables.replace_in_command(command);
+                *command = self.variables.replace_in_command(command).map_err(Fault::text)?;
                 retry = again.clone();
+            }
+            Record::Sleep { duration, .. } => {
+                // The guard says when it was too long.
+                self.guard.pass(*duration);
+                return Ok(false);
             }
             _ => {}
         }
         let mut left = retry.as_ref().map_or(0, |retry| retry.attempts);
         loop {
+            if let Record::System { conditions, command, stdout, .. } = &record {
+                match self.system(conditions, command, stdout.as_deref()) {
+                    Err(_) if left > 0 && !self.guard.is_over() => {}
+                    judged => return judged,
+                }
+                left -= 1;
+                self.guard.pass(retry.as_ref().map_or(Duration::ZERO, |retry| retry.backoff));
+                continue;
+            }
             self.world.raw.store(matches!(record, Record::Let { .. }), Ordering::SeqCst);
             let output = block_on(self.runner.apply_record(record.clone()));
             self.world.raw.store(false, Ordering::SeqCst);
-            match self.judge(&record, output) {
-                Err(_) if left > 0 => {
+            match self.judge(node, &record, output) {
+                Err(_) if left > 0 && !self.guard.is_over() => {
                     left -= 1;
-                    std::thread::sleep(retry.as_ref().map_or(Duration::ZERO, |retry| retry.backoff));
+                    self.guard.pass(retry.as_ref().map_or(Duration::ZERO, |retry| retry.backoff));
                 }
                 judged => return judged,
             }
         }
     }
 
+    /// Runs a command and holds what it prints against what is expected.
+    fn system(&mut self, conditions: &[Condition], command: &str, stdout: Option<&str>) -> Result<bool, Fault> {
+        if self.skips(conditions) {
+            self.case().skipped += 1;
+            return Ok(false);
+        }
+        let actual = program::system(command, &self.guard)?;
+        let (Some(expected), Some(actual)) = (stdout, actual) else { return Ok(true) };
+        let split = |text: &str| text.trim().lines().map(str::to_string).collect::<Vec<_>>();
+        let (expected, actual) = (split(expected), split(&actual));
+        match expected == actual {
+            true => Ok(true),
+            false => Err(Fault::lines("the output", &expected, &actual).edit(Edit::Block(actual))),
+        }
+    }
+
     /// Holds what came of a record against what it expects; whether the record counts as one that ran.
-    fn judge(&mut self, record: &Record<Letter>, output: RecordOutput<Letter>) -> Result<bool, Fault> {
+    fn judge(&mut self, node: &Node, record: &Record<Letter>, output: RecordOutput<Letter>) -> Result<bool, Fault> {
         let failure = |error: &Arc<dyn std::error::Error + Send + Sync>| {
             let failure = (&**error as &dyn std::error::Error).downcast_ref::<Failure>().cloned();
             failure.unwrap_or_else(|| Failure::new(error.to_string()))
         };
         match (record, output) {
-            (
-                Record::Statement { .. } | Record::Query { .. } | Record::System { .. } | Record::Let { .. },
-                RecordOutput::Nothing,
-            ) => {
-                self.report.skipped += 1;
+            (Record::Statement { .. } | Record::Query { .. } | Record::Let { .. }, RecordOutput::Nothing) => {
+                self.case().skipped += 1;
                 Ok(false)
             }
             (Record::Statement { expected, .. }, RecordOutput::Query { rows, error, .. }) => {
@@ -385,24 +470,12 @@ impl<'a> FileRun<'a> {
             },
             (Record::Query { expected, loc, .. }, RecordOutput::Query { types, rows, error }) => match error {
                 Some(error) => Err(failure(&error).into()),
-                None => self.rows(expected, loc.line() as usize, types, rows),
+                None => self.rows(node, expected, loc.line() as usize, types, rows),
             },
             (Record::Query { expected, loc, .. }, RecordOutput::Statement { error, .. }) => match error {
                 Some(error) => Err(failure(&error).into()),
-                None => self.rows(expected, loc.line() as usize, Vec::new(), Vec::new()),
+                None => self.rows(node, expected, loc.line() as usize, Vec::new(), Vec::new()),
             },
-            (Record::System { stdout, .. }, RecordOutput::System { stdout: actual, error, .. }) => {
-                if let Some(error) = error {
-                    return Err(Fault::text(error.to_string()));
-                }
-                let (Some(expected), Some(actual)) = (stdout, actual) else { return Ok(true) };
-                let split = |text: &str| text.trim().lines().map(str::to_string).collect::<Vec<_>>();
-                let (expected, actual) = (split(expected), split(&actual));
-                match expected == actual {
-                    true => Ok(true),
-                    false => Err(Fault::lines("the output", &expected, &actual).rewrite(Rewrite::Block(actual))),
-                }
-            }
             (Record::Let { variables, .. }, RecordOutput::Let { values, error, .. }) => {
                 if let Some(error) = error {
                     return Err(Fault::text(error.to_string()));
@@ -418,6 +491,7 @@ impl<'a> FileRun<'a> {
 
     fn rows(
         &mut self,
+        node: &Node,
         expected: &QueryExpect<Letter>,
         line: usize,
         types: Vec<Letter>,
@@ -425,17 +499,29 @@ impl<'a> FileRun<'a> {
     ) -> Result<bool, Fault> {
         let QueryExpect::Results { types: wanted, label, results, .. } = expected else { return Ok(true) };
         let exact = self.world.style == Style::Exact;
+        let mut fault: Option<Fault> = None;
         if exact && !wanted.is_empty() && *wanted != types {
-            return Err(Fault::lines("the types of the columns", &[letters(wanted)], &[letters(&types)]));
+            let (wanted, types) = (letters(wanted), letters(&types));
+            let word = node.head.split_whitespace().position(|word| word == wanted).unwrap_or(1);
+            fault = Some(
+                Fault::lines("the types of the columns", &[wanted], std::slice::from_ref(&types))
+                    .edit(Edit::Word(word, types)),
+            );
         }
-        let mut results = results.clone();
-        let mut names = Vec::new();
+        let rows = match self.result_mode {
+            Some(ResultMode::ValueWise) => rows.into_iter().flatten().map(|value| vec![value]).collect(),
+            _ => rows,
+        };
+        let (mut results, mut names) = (results.clone(), Vec::new());
+        let mut named = true;
         if let Some(label) = label {
             if exact && label == "colnames" {
                 names = vec![self.world.names().join(" ")];
                 let first = if results.is_empty() { String::new() } else { results.remove(0) };
-                if first != names[0] {
-                    return Err(Fault::lines("the names of the columns", &[first], &names));
+                named = first == names[0];
+                if !named {
+                    let other = Fault::lines("the names of the columns", &[first], &names);
+                    fault = Some(fault.map_or(other.clone(), |fault| fault.and(other)));
                 }
             } else if let Some((place, before)) = self.labelled.get(label)
                 && *before != rows
@@ -448,18 +534,24 @@ impl<'a> FileRun<'a> {
                 self.labelled.insert(label.clone(), (place, rows.clone()));
             }
         }
-        let rows = match self.result_mode {
-            Some(ResultMode::ValueWise) => rows.into_iter().flatten().map(|value| vec![value]).collect(),
-            _ => rows,
-        };
-        match compare::same(&results, &rows, self.world.style).map_err(Fault::text)? {
-            true => Ok(true),
-            false => {
-                let actual = compare::lines(&rows);
-                names.extend(super::complete::with_patterns(&results, &rows));
-                Err(Fault::lines("the rows", &results, &actual).rewrite(Rewrite::Block(names)))
-            }
+        let same = compare::same(&results, &rows, self.world.style).map_err(Fault::text)?;
+        if !(same && named) {
+            let actual = compare::lines(&rows);
+            names.extend(complete::with_patterns(&results, &rows));
+            let other = match same {
+                true => Fault::text(String::new()),
+                false => Fault::lines("the rows", &results, &actual),
+            };
+            let other = other.edit(Edit::Block(names));
+            fault = Some(match fault {
+                Some(mut fault) => {
+                    fault.left = false;
+                    fault.and(other)
+                }
+                None => other,
+            });
         }
+        fault.map_or(Ok(true), Err)
     }
 }
 
@@ -483,7 +575,8 @@ fn statement(expected: &StatementExpect, failure: Option<Failure>, count: u64) -
         }
         (_, Some(failure)) => Err(failure.into()),
         (StatementExpect::Count(wanted), None) if *wanted != count => {
-            Err(Fault::text(format!("it should touch {wanted} rows, and it touched {count}")))
+            let fault = Fault::text(format!("it should touch {wanted} rows, and it touched {count}"));
+            Err(fault.edit(Edit::Word(2, count.to_string())))
         }
         _ => Ok(true),
     }

@@ -89,8 +89,9 @@ fn read_flat(path: &Path, top: &Place, mode: &mut Option<Mode>) -> Result<Vec<Fl
     if included && lift.mode != Mode::default() && lift.mode != mode {
         return Err(Broken::new(top, None, "control clock and control compare belong to the including file"));
     }
-    if mode.clock.is_some() {
-        lift.refuse_waiting()?;
+    match mode.clock {
+        Some(_) => lift.refuse_waiting()?,
+        None => lift.refuse_steps()?,
     }
     let records = sqllogictest::parse_with_name::<Letter>(&lift.rest.join("\n"), &*top.file);
     let records = records.map_err(|error| lift.explain(&error))?;
@@ -112,13 +113,16 @@ struct Lift<'a> {
     blocks: Vec<(usize, Block)>,
     conditions: Vec<(usize, Condition)>,
     connection: Option<usize>,
+    /// A record other than `control` was seen: the head of the file is over.
+    began: bool,
 }
 
 impl<'a> Lift<'a> {
     fn new(top: &'a Place, lines: &'a [&'a str]) -> Self {
         let rest = lines.iter().map(ToString::to_string).collect();
         let (lifted, controls, blocks, conditions) = Default::default();
-        Lift { top, lines, rest, mode: Mode::default(), lifted, controls, blocks, conditions, connection: None }
+        let (mode, connection) = (Mode::default(), None);
+        Lift { top, lines, rest, mode, lifted, controls, blocks, conditions, connection, began: false }
     }
 
     fn all(&mut self) -> Result<(), Broken> {
@@ -135,10 +139,19 @@ impl<'a> Lift<'a> {
         let place = self.place(at);
         let mut head = Head::new(place.clone(), line);
         let Some(word) = head.next().filter(|_| !line.starts_with('#')) else { return Ok(at + 1) };
+        self.began |= word != "control";
         match word {
             _ if LONG.contains(&word) => {
                 (self.conditions, self.connection) = Default::default();
+                if word == "statement" {
+                    one_of(&mut head.clone(), &["ok", "count", "error"])?;
+                }
                 Ok(self.skip(at, word, &head))
+            }
+            "subtest" => {
+                head.want("the subtest's name")?;
+                head.end().map_err(|error| error.help("a name is one word: write _ for a space"))?;
+                Ok(at + 1)
             }
             "control" => self.control(at, head),
             "skipif" | "onlyif" => {
@@ -161,9 +174,8 @@ impl<'a> Lift<'a> {
                 Ok(at + 1)
             }
             other => {
-                let known = LONG.iter().chain(SHORT).chain(own::NAMES).chain(structure::NAMES);
                 let error = Broken::new(&place, Some(1), format!("there is no record {other:?}"));
-                Err(match closest(other, known.copied()) {
+                Err(match closest(other, records()) {
                     Some(near) => error.help(format!("did you mean {near:?}?")),
                     None => error.help("a record begins at the start of a line and ends at a blank one"),
                 })
@@ -188,13 +200,33 @@ impl<'a> Lift<'a> {
                 end += 1;
             }
         }
-        self.blocks.push((start, Block { lines: from.min(self.lines.len())..end.min(self.lines.len()), separated }));
+        let lines = from.min(self.lines.len())..end.min(self.lines.len());
+        let swallows = if rows { None } else { self.swallows(lines.clone()) };
+        self.blocks.push((start, Block { lines, separated, swallows }));
         end
     }
 
+    /// The first of some lines, behind a blank one, with which another record would begin.
+    fn swallows(&self, lines: std::ops::Range<usize>) -> Option<usize> {
+        let begins = |at: usize| {
+            let word = self.lines[at].split_whitespace().next().filter(|word| self.lines[at].starts_with(word));
+            word.is_some_and(|word| records().any(|name| name == word))
+        };
+        lines.clone().find(|at| *at > lines.start && self.lines[at - 1].is_empty() && begins(*at))
+    }
+
     fn control(&mut self, at: usize, mut head: Head<'_>) -> Result<usize, Broken> {
-        match head.want("clock, compare, sortmode, resultmode or substitution")? {
+        let word = head.want("clock, compare, sortmode, resultmode or substitution")?;
+        if self.began && matches!(word, "clock" | "compare") {
+            let message = format!("control {word} in the middle of a file: it is of the whole file");
+            return Err(Broken::new(&head.place, Some(1), message).help("write it above the first record"));
+        }
+        match word {
             "clock" => {
+                if self.mode.clock.is_some() {
+                    return Err(Broken::new(&head.place, Some(1), "a second control clock")
+                        .help("clock set and clock advance move the clock"));
+                }
                 if !head.take("manual") {
                     return Err(head
                         .wrong("the clock of a test is manual")
@@ -224,7 +256,10 @@ impl<'a> Lift<'a> {
     fn own(&mut self, at: usize, word: &str, mut head: Head<'_>) -> Result<usize, Broken> {
         let end = self.end_of(at, word);
         let body = Lines { lines: &self.lines[at + 1..end], first: at + 1 };
-        let (own, block) = own::parse(word, &mut head, body)?;
+        let (own, mut block) = own::parse(word, &mut head, body)?;
+        if own::PROGRAMS.contains(&word) && !self.lines[end - 1].starts_with("---- exit ") {
+            block.swallows = self.swallows(at + 1..end);
+        }
         let conditions = std::mem::take(&mut self.conditions);
         for line in conditions.iter().map(|(line, _)| *line).chain(self.connection.take()) {
             self.blank(line..line + 1);
@@ -240,7 +275,7 @@ impl<'a> Lift<'a> {
     /// The end of a record of ours: a blank line; of what a program prints, `---- exit` or two of them.
     fn end_of(&self, at: usize, word: &str) -> usize {
         let blank = |at: usize| self.lines.get(at).is_none_or(|line| line.is_empty());
-        let prints = matches!(word, "shell" | "tty");
+        let prints = own::PROGRAMS.contains(&word);
         let mut end = at + 1;
         let mut separated = false;
         while end < self.lines.len() {
@@ -270,6 +305,23 @@ impl<'a> Lift<'a> {
                 let message = format!("{what} in a file whose clock is manual: nothing happens by itself there");
                 return Err(Broken::new(&self.place(at), Some(1), message)
                     .help("use step and clock advance; or say why in the line above: # flaky-ok: reason"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where time passes by itself nothing can be stepped.
+    fn refuse_steps(&self) -> Result<(), Broken> {
+        for (at, flat) in &self.lifted {
+            if let Flat::Node(Node {
+                body: Body::Own(Own::Step { .. } | Own::ClockSet(_) | Own::ClockAdvance(_)),
+                ..
+            }) = flat
+            {
+                let word = self.lines[*at].split_whitespace().next().unwrap_or_default();
+                let message = format!("{word} in a file whose clock is the system's: its queries run by themselves");
+                return Err(Broken::new(&self.place(*at), Some(1), message)
+                    .help("begin the file with control clock manual 2026-01-01T00:00:00Z"));
             }
         }
         Ok(())
@@ -342,6 +394,25 @@ impl<'a> Lift<'a> {
     }
 }
 
+/// The first words of all records.
+fn records() -> impl Iterator<Item = &'static str> {
+    LONG.iter().chain(SHORT).chain(own::NAMES).chain(structure::NAMES).copied()
+}
+
+/// Takes a word that must be one of these.
+fn one_of(head: &mut Head<'_>, known: &[&str]) -> Result<(), Broken> {
+    let rest = head.clone();
+    let word = head.want(&known.join(", "))?;
+    if known.contains(&word) {
+        return Ok(());
+    }
+    let error = rest.wrong(format!("unexpected {word:?}: {} is wanted", known.join(", ")));
+    Err(match closest(word, known.iter().copied()) {
+        Some(near) => error.help(format!("did you mean {near:?}?")),
+        None => error,
+    })
+}
+
 fn include(
     pattern: &str,
     place: &Place,
@@ -399,6 +470,32 @@ fn line_of(record: &Record<Letter>) -> Line {
         Record::Control(_) => Line::Control,
         _ => Line::Nothing,
     }
+}
+
+/// How many records there are.
+pub fn count(nodes: &[Node]) -> usize {
+    let one = |node: &Node| match &node.body {
+        Body::Plain(_) | Body::Own(_) => 1,
+        Body::Loop { nodes, .. } | Body::Scenario { nodes, .. } => 1 + count(nodes),
+    };
+    nodes.iter().map(one).sum()
+}
+
+/// The names of subtests and scenarios, in their order.
+pub fn names(nodes: &[Node]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for node in nodes {
+        match &node.body {
+            Body::Plain(Record::Subtest { name, .. }) => names.push(name.as_str()),
+            Body::Plain(_) | Body::Own(_) => {}
+            Body::Loop { nodes, .. } => names.extend(self::names(nodes)),
+            Body::Scenario { name, nodes, .. } => {
+                names.push(name);
+                names.extend(self::names(nodes));
+            }
+        }
+    }
+    names
 }
 
 /// The connection of a record means another session to other databases; here all of a file's share one.

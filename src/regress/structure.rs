@@ -2,9 +2,9 @@
 
 use super::head::Head;
 use super::place::{Broken, Place};
-use super::record::{Block, Matrix};
+use super::record::{Block, Crash, Matrix};
 use super::script::{Body, Flat, Node};
-use crate::checkpoint::failpoint::POINTS;
+use crate::checkpoint::failpoint::{Action, POINTS};
 use crate::error::closest;
 
 /// The first words of lines that open, close or describe a block.
@@ -58,12 +58,16 @@ fn number(head: &mut Head<'_>) -> Result<i64, Broken> {
 /// `crash=all parallelism=1,2,4 batch_rows=1,3,1000 restart=each-step`
 fn matrix(head: &mut Head<'_>) -> Result<Matrix, Broken> {
     const KEYS: &[&str] = &["crash", "parallelism", "batch_rows", "restart"];
-    let mut matrix =
-        Matrix { crashes: vec![None], parallelism: vec![1], batch_rows: vec![None], restart_each_step: vec![false] };
+    let mut matrix = Matrix::default();
+    let mut given: Vec<&str> = Vec::new();
     while let Some(word) = head.next() {
         let Some((key, values)) = word.split_once('=').filter(|(_, values)| !values.is_empty()) else {
             return Err(head.wrong(format!("{word:?} is no key=value")));
         };
+        if given.contains(&key) {
+            return Err(head.wrong(format!("{key} is given twice")).help(format!("{key}=A,B crosses both")));
+        }
+        given.push(key);
         let values: Vec<&str> = values.split(',').collect();
         let numbers = |head: &Head<'_>| -> Result<Vec<u64>, Broken> {
             let one = |v: &&str| v.parse().ok().filter(|n| *n > 0);
@@ -92,26 +96,53 @@ fn matrix(head: &mut Head<'_>) -> Result<Matrix, Broken> {
             }
         }
     }
+    if given.is_empty() {
+        return Err(head.wrong("a matrix that crosses nothing").help("matrix crash=all parallelism=1,2"));
+    }
     Ok(matrix)
 }
 
-fn crashes(head: &Head<'_>, values: &[&str]) -> Result<Vec<Option<String>>, Broken> {
+/// `all`, `none`, and points, each with what it does behind a colon: `log.write:torn:5`.
+fn crashes(head: &Head<'_>, values: &[&str]) -> Result<Vec<Option<Crash>>, Broken> {
     let mut out = Vec::new();
     for value in values {
         match *value {
-            "all" => out.extend([None].into_iter().chain(POINTS.iter().map(|point| Some(point.to_string())))),
-            "none" => out.push(None),
-            point if POINTS.contains(&point) => out.push(Some(point.to_string())),
-            other => {
-                let error = head.wrong(format!("there is no failpoint {other:?}"));
-                return Err(match closest(other, POINTS.iter().copied()) {
-                    Some(near) => error.help(format!("did you mean {near:?}? SHOW FAILPOINTS lists them all")),
-                    None => error.help("SHOW FAILPOINTS lists them all"),
-                });
+            "all" => {
+                let kill = |point| Some(Crash { point, action: Action::Kill, named: false });
+                out.extend([None].into_iter().chain(POINTS.iter().map(|point| kill(point))));
             }
+            "none" => out.push(None),
+            value => out.push(Some(crash(head, value)?)),
         }
     }
     Ok(out)
+}
+
+fn crash(head: &Head<'_>, value: &str) -> Result<Crash, Broken> {
+    let (name, action) = value.split_once(':').unwrap_or((value, "kill"));
+    let Some(point) = POINTS.iter().find(|point| **point == name) else {
+        let error = head.wrong(format!("there is no failpoint {name:?}"));
+        return Err(match closest(name, POINTS.iter().copied()) {
+            Some(near) => error.help(format!("did you mean {near:?}? SHOW FAILPOINTS lists them all")),
+            None => error.help("SHOW FAILPOINTS lists them all"),
+        });
+    };
+    let action = match (action, action.split_once(':')) {
+        ("kill", _) => Action::Kill,
+        ("error", _) => Action::Error,
+        ("enospc", _) => Action::Enospc,
+        ("lost-fsync" | "lost_fsync", _) => Action::LostFsync,
+        (_, Some(("torn", bytes))) if bytes.parse::<u64>().is_ok() => Action::Torn(bytes.parse().unwrap_or_default()),
+        _ => {
+            let error = head.wrong(format!("{action:?} is nothing that a failpoint does"));
+            return Err(error.help("kill, error, torn:BYTES, enospc or lost-fsync"));
+        }
+    };
+    if !matches!(action, Action::Kill | Action::Error) && !name.ends_with(".write") {
+        let error = head.wrong(format!("failpoint {name} is no write: it can only kill or fail with an error"));
+        return Err(error.help("torn, enospc and lost-fsync go with state.write, manifest.write, log.write"));
+    }
+    Ok(Crash { point, action, named: true })
 }
 
 /// Puts records into the blocks that they stand in.
@@ -141,6 +172,10 @@ pub fn nest(flat: Vec<Flat>) -> Result<Vec<Node>, Broken> {
                 let Some(Node { body: Body::Scenario { matrix, .. }, .. }) = last else {
                     return Err(Broken::new(&place, Some(1), "a matrix follows the end of a scenario"));
                 };
+                if *matrix != Matrix::default() {
+                    return Err(Broken::new(&place, Some(1), "a second matrix of one scenario")
+                        .help("write all axes in one line, or repeat the scenario under another name"));
+                }
                 *matrix = crossed;
             }
         }
@@ -161,13 +196,7 @@ fn close(place: &Place, mark: &Mark, opened: Option<(Place, String, Mark, Vec<No
             Ok(node(at, head, Body::Loop { variable, values, concurrent, nodes }))
         }
         (Mark::End, Some((at, head, Mark::Scenario(name), nodes))) => {
-            let matrix = Matrix {
-                crashes: vec![None],
-                parallelism: vec![1],
-                batch_rows: vec![None],
-                restart_each_step: vec![false],
-            };
-            Ok(node(at, head, Body::Scenario { name, matrix, nodes }))
+            Ok(node(at, head, Body::Scenario { name, matrix: Matrix::default(), nodes }))
         }
         (_, opened) => {
             let word = if matches!(mark, Mark::End) { "end" } else { "endloop" };

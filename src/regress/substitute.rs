@@ -21,24 +21,35 @@ impl Variables {
     /// A text with its names replaced. Without `control substitution on` only loops' names are, written `${name}`.
     ///
     /// # Errors
-    /// What is wrong: a name that stands for nothing, a brace that is not closed.
+    /// What is wrong: a name that stands for nothing, a brace that is not closed, the test's folder without substitution.
     pub fn replace(&self, text: &str) -> Result<String, String> {
         if self.on {
             return subst::substitute(text, self).map_err(|e| format!("substitution: {e}"));
         }
+        refuse_folder(text)?;
         Ok(self.replace_plainly(text))
     }
 
     /// A shell's text, in which `$` is the shell's own.
-    pub fn replace_in_command(&self, text: &str) -> String {
+    ///
+    /// # Errors
+    /// The test's folder without substitution.
+    pub fn replace_in_command(&self, text: &str) -> Result<String, String> {
         let mut out = text.to_string();
-        if self.on {
-            // Longer names first: $ab is not $a with a b behind it.
-            for (name, value) in self.values.iter().rev() {
-                out = out.replace(&format!("${name}"), value);
-            }
+        if !self.on {
+            refuse_folder(text)?;
+            return Ok(out);
         }
-        out
+        // Longer names first: $ab is not $a with a b behind it.
+        for (name, value) in self.values.iter().rev() {
+            out = out.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+        }
+        Ok(out)
+    }
+
+    /// A text that stands for itself where names are replaced.
+    pub fn escape(&self, text: &str) -> String {
+        text.replace('\\', "\\\\").replace('$', "\\$")
     }
 
     fn replace_plainly(&self, text: &str) -> String {
@@ -47,6 +58,14 @@ impl Variables {
             out = out.replace(&format!("${{{name}}}"), value);
         }
         out
+    }
+}
+
+/// Without substitution the folder's name would be the name of a folder.
+fn refuse_folder(text: &str) -> Result<(), String> {
+    match ["$__TEST_DIR__", "${__TEST_DIR__}"].iter().find(|name| text.contains(**name)) {
+        Some(name) => Err(format!("{name} is the file's folder only behind control substitution on")),
+        None => Ok(()),
     }
 }
 
@@ -70,6 +89,9 @@ mod tests {
         variables.on = true;
         assert_eq!(variables.replace("$i ${i} ${j:4} \\$i").as_deref(), Ok("3 3 4 $i"));
         assert!(variables.replace("${no_such_name}").is_err());
-        assert_eq!(variables.replace_in_command("echo $i $HOME"), "echo 3 $HOME");
+        assert_eq!(variables.replace_in_command("echo $i ${i} $HOME").as_deref(), Ok("echo 3 3 $HOME"));
+        variables.on = false;
+        assert!(variables.replace("'$__TEST_DIR__/out'").is_err(), "it would be a folder of that name");
+        assert!(variables.replace_in_command("rm -r ${__TEST_DIR__}/out").is_err());
     }
 }

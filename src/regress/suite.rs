@@ -1,16 +1,19 @@
 //! A suite: its files side by side, and what is said of them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::complete;
+use super::complete::Completion;
 use super::files::{Files, TestFile};
-use super::report::{self, FileReport, count};
+use super::guard::Interrupt;
+use super::report::{self, FileReport, Reached, count};
 use super::run::{self, Options};
 use super::script;
+use super::verdict;
+use super::world::{new_folder, remove_folders};
 use crate::clock::Stopwatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What `levada test` was asked for.
 #[derive(Debug, Clone)]
@@ -37,14 +40,27 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The first Ctrl-C ends the suite behind the records that run, so that no folder is left behind; the second ends it there.
-fn on_interrupt(interrupted: Arc<AtomicBool>) {
+const TERMINATED: u8 = 143;
+
+/// The first Ctrl-C or SIGTERM ends what runs, so that no folder is left behind; the second ends the program there.
+fn on_interrupt(interrupt: Interrupt) {
     std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                if interrupted.swap(true, Ordering::SeqCst) {
-                    std::process::exit(i32::from(INTERRUPTED));
+            let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+                return;
+            };
+            loop {
+                let code = tokio::select! {
+                    pressed = tokio::signal::ctrl_c() => match pressed {
+                        Ok(()) => INTERRUPTED,
+                        Err(_) => return,
+                    },
+                    _ = terminated.recv() => TERMINATED,
+                };
+                if interrupt.ask(code) {
+                    remove_folders();
+                    std::process::exit(i32::from(code));
                 }
             }
         });
@@ -53,39 +69,71 @@ fn on_interrupt(interrupted: Arc<AtomicBool>) {
 
 /// Runs a suite; answers the exit code. What it says goes to `out`, line by line.
 pub fn run(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> u8 {
-    let files = match suite.files.find() {
-        Ok(files) => files,
-        Err(error) => {
-            out(&error.to_string());
-            return USAGE;
+    let code = run_all(suite, out).unwrap_or_else(|error| {
+        out(&error.to_string());
+        if let Some(help) = error.help_text() {
+            out(&format!("  help: {help}"));
         }
-    };
+        USAGE
+    });
+    remove_folders();
+    code
+}
+
+/// Runs a suite.
+///
+/// # Errors
+/// It can't be begun as it was asked for.
+fn run_all(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> Result<u8> {
+    let files = suite.files.find()?;
     let matches =
         |file: &TestFile| suite.filter.as_ref().is_none_or(|filter| filter.is_match(&file.path.display().to_string()));
-    let files: Vec<TestFile> = files.into_iter().filter(matches).collect();
-    if files.is_empty() && suite.files.shard.is_none() {
-        out("no file is left to be run");
-        return USAGE;
+    let mut files: Vec<TestFile> = files.into_iter().filter(matches).collect();
+    if let Some(only) = &suite.options.only {
+        files.retain(|file| has_subtest(file, only));
+        if files.is_empty() {
+            return Err(Error::invalid(format!("no subtest or scenario matches {only}")));
+        }
     }
-    on_interrupt(suite.options.interrupted.clone());
+    match (files.is_empty(), suite.files.shard) {
+        (false, _) => {}
+        (true, Some(shard)) => out(&format!("part {shard} holds none of the files")),
+        (true, None) => return Err(Error::invalid("no file is left to be run")),
+    }
+    // What is missing for the end is said at the beginning.
+    if let Some(path) = &suite.junit {
+        let made = std::fs::File::options().append(true).create(true).open(path);
+        made.map_err(|e| Error::io(format!("writing {}", path.display()), &e))?;
+    }
+    drop(new_folder()?);
+    on_interrupt(suite.options.interrupt.clone());
     let watch = Stopwatch::start();
     let mut all: Vec<FileReport> = Vec::new();
     for round in 1..=suite.repeat {
         let reports = side_by_side(suite, &files, out);
-        let failed = reports.iter().any(|report| !report.passed());
+        let failed = reports.iter().any(|report| !report.reasons().is_empty());
         all.extend(reports);
         if failed && suite.repeat > 1 {
             out(&format!("round {round} of {} failed", suite.repeat));
             break;
         }
     }
-    match finish(suite, &all, watch, out) {
-        Ok(_) if suite.options.interrupted.load(Ordering::SeqCst) => INTERRUPTED,
+    let interrupt = &suite.options.interrupt;
+    Ok(match finish(suite, &all, watch, out) {
+        Ok(_) if interrupt.is_asked() => interrupt.code(),
         Ok(code) => code,
         Err(error) => {
             out(&error.to_string());
             FAILED
         }
+    })
+}
+
+/// Whether a file has a subtest or scenario of a name; one that can't be read is not left out in silence.
+fn has_subtest(file: &TestFile, only: &regex::Regex) -> bool {
+    match script::read(&file.path) {
+        Ok(script) => script::names(&script.nodes).iter().any(|name| only.is_match(name)),
+        Err(_) => true,
     }
 }
 
@@ -93,50 +141,69 @@ fn side_by_side(suite: &Suite, files: &[TestFile], out: &(dyn Fn(&str) + Sync)) 
     let next = AtomicUsize::new(0);
     let take = || {
         let at = next.fetch_add(1, Ordering::SeqCst);
-        let ended = suite.options.interrupted.load(Ordering::SeqCst);
-        files.get(at).filter(|_| !ended).map(|file| (at, file))
+        files.get(at).map(|file| (at, file))
     };
-    let reports: Mutex<Vec<(usize, FileReport)>> = Mutex::default();
+    let reports: Mutex<Vec<(usize, FileReport, Completion)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..suite.jobs.clamp(1, files.len().max(1)) {
             scope.spawn(|| {
                 while let Some((at, file)) = take() {
-                    let report = one(suite, file);
+                    let (report, completion) = one(suite, file);
                     let mut reports = reports.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     say(suite, &report, out);
-                    reports.push((at, report));
+                    reports.push((at, report, completion));
                 }
             });
         }
     });
     let mut reports = reports.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    reports.sort_by_key(|(at, _)| *at);
-    reports.into_iter().map(|(_, report)| report).collect()
+    reports.sort_by_key(|(at, ..)| *at);
+    let mut completion = Completion::default();
+    let mut done = Vec::new();
+    for (_, mut report, other) in reports {
+        // A file that was ended in the middle has not come to what it expects.
+        if report.reached == Reached::End {
+            let torn = completion.take(other);
+            report.failed.extend(torn.iter().map(|node| {
+                let text = format!("{}: {}\n  {}", node.place, node.head, verdict::TORN);
+                out(&format!("    {text}"));
+                (report.file.clone(), text)
+            }));
+        }
+        done.push(report);
+    }
+    write_anew(completion, &mut done, suite, out);
+    done
 }
 
-fn one(suite: &Suite, file: &TestFile) -> FileReport {
-    let script = match script::read(&file.path) {
-        Ok(script) => script,
-        Err(broken) => {
-            let file = file.path.display().to_string();
-            return FileReport { file, broken: Some(broken), ..FileReport::default() };
-        }
-    };
-    let options = Options { until_line: file.line, ..suite.options.clone() };
-    let (mut report, rewrites) = run::run(&script, &options);
-    match complete::apply(rewrites) {
-        Ok(diffs) => report.diffs = diffs,
-        Err(error) => report.failed.push(error.to_string()),
+/// Writes files anew once all have run: one may be included by many.
+fn write_anew(completion: Completion, reports: &mut [FileReport], suite: &Suite, out: &(dyn Fn(&str) + Sync)) {
+    let (diffs, errors) = completion.write();
+    for diff in diffs.iter().filter(|_| !suite.tap) {
+        out(&format!("written anew: {}", diff.trim_end()));
     }
-    report
+    for error in errors {
+        out(&format!("    {error}"));
+        if let Some(report) = reports.first_mut() {
+            report.failed.push((report.file.clone(), error.to_string()));
+        }
+    }
+}
+
+fn one(suite: &Suite, file: &TestFile) -> (FileReport, Completion) {
+    let name = file.path.display().to_string();
+    if suite.options.interrupt.is_asked() {
+        return (FileReport { reached: Reached::Nothing, ..FileReport::of(&name) }, Completion::default());
+    }
+    match script::read(&file.path) {
+        Ok(script) => run::run(&script, &Options { until_line: file.line, ..suite.options.clone() }),
+        Err(broken) => (FileReport { broken: Some(broken), ..FileReport::of(&name) }, Completion::default()),
+    }
 }
 
 fn say(suite: &Suite, report: &FileReport, out: &(dyn Fn(&str) + Sync)) {
-    if suite.tap {
+    if suite.tap || report.reached == Reached::Nothing {
         return;
-    }
-    for diff in &report.diffs {
-        out(&format!("written anew: {}", diff.trim_end()));
     }
     if !suite.quiet || !report.passed() {
         out(&report.line());
@@ -146,13 +213,22 @@ fn say(suite: &Suite, report: &FileReport, out: &(dyn Fn(&str) + Sync)) {
             out(&format!("    {line}"));
         }
     }
+    // Of a passing file only what is behind `require` is more than a remark.
+    if !suite.quiet || report.required.is_some() {
+        for remark in report::remarks(report) {
+            out(&format!("    {remark}"));
+        }
+    }
 }
 
 fn finish(suite: &Suite, reports: &[FileReport], watch: Stopwatch, out: &(dyn Fn(&str) + Sync)) -> Result<u8> {
     if let Some(path) = &suite.junit {
         report::junit(reports, path)?;
     }
-    let failed = reports.iter().filter(|report| !report.passed()).count();
+    let is = |which: fn(&FileReport) -> bool| reports.iter().filter(|report| which(report)).count();
+    let not_run = is(|report| report.reached == Reached::Nothing);
+    let failed = is(|report| !report.reasons().is_empty()) - not_run;
+    let skipped = is(FileReport::left_out);
     if suite.tap {
         out(report::tap(reports).trim_end());
     } else {
@@ -162,7 +238,7 @@ fn finish(suite: &Suite, reports: &[FileReport], watch: Stopwatch, out: &(dyn Fn
         for (place, time) in slowest.into_iter().take(suite.timing) {
             out(&format!("{:>9.1} ms  {place}", time.as_secs_f64() * 1_000.0));
         }
-        let ran: usize = reports.iter().map(|report| report.ran).sum();
+        let ran: usize = reports.iter().map(FileReport::ran).sum();
         let combinations: usize = reports.iter().map(|report| report.combinations).sum();
         let combined = match combinations {
             0 => String::new(),
@@ -171,10 +247,20 @@ fn finish(suite: &Suite, reports: &[FileReport], watch: Stopwatch, out: &(dyn Fn
         out(&format!(
             "{} ran{combined} in {}, {:.2} s",
             count(ran, "record"),
-            count(reports.len(), "file"),
+            count(reports.len() - not_run, "file"),
             watch.elapsed().as_secs_f64()
         ));
-        out(&format!("{} passed, {failed} failed", reports.len() - failed));
+        let mut line = format!("{} passed, {failed} failed", is(FileReport::passed));
+        if skipped > 0 {
+            line += &format!(", {skipped} skipped");
+        }
+        if not_run > 0 {
+            line += &format!(", {not_run} not run");
+        }
+        if suite.options.interrupt.is_asked() {
+            line += ": interrupted";
+        }
+        out(&line);
     }
     let wrong = reports.iter().any(|report| !report.failed.is_empty());
     Ok(match (failed, wrong) {

@@ -168,18 +168,27 @@ fn visible(text: &str) -> String {
     if matches!(text, "NULL" | "(empty)" | "<ignore>") || text.starts_with("<~") || text.starts_with('\\') {
         out.push('\\');
     }
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         match c {
+            '\\' if text[at..].starts_with("\\u{") => out.push_str("\\\\"),
             ' ' => out.push('␠'),
             '\t' => out.push('␉'),
             '\n' => out.push('␤'),
             '\r' => out.push('␍'),
             '\0' => out.push('␀'),
             '␠' | '␉' | '␤' | '␍' | '␀' => out.extend(['\\', c]),
+            c if is_unseen(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
     out
+}
+
+/// Other white space than the space, control characters, and what has no width: nothing of it can be told from its neighbours.
+fn is_unseen(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -199,6 +208,8 @@ mod tests {
         let exact = ["(empty)", "\\NULL", "NULL", "a␠b␉", "a\\b", "\\\\", "\\<~x>"];
         assert_eq!(written(column.clone(), Style::Exact), exact);
         assert_eq!(written(column, Style::Plain), ["(empty)", "NULL", "NULL", "a b\t", "a\\b", "\\", "<~x>"]);
+        let column: ArrayRef = Arc::new(StringArray::from(vec!["a\u{a0}b", "a\\u{a0}b", "\u{200b}", "ü"]));
+        assert_eq!(written(column, Style::Exact), ["a\\u{a0}b", "a\\\\u{a0}b", "\\u{200b}", "ü"]);
     }
 
     #[test]

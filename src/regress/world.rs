@@ -1,17 +1,46 @@
 //! What a test file holds in its hand: a session, its clock, a folder, and what is needed to begin anew from disk.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::answer::{Failure, Outcome};
 use super::values::Style;
+use crate::checkpoint::failpoint::Armed;
 use crate::clock::Millis;
 use crate::error::{Error, Location, Result};
 use crate::execution::{QueryHandle, QueryState};
-use crate::parser::{ObjectKind, ParsedStatement, Splitter, Statement, parse_one};
+use crate::options::OptionValue;
+use crate::parser::{ObjectKind, ParsedStatement, Splitter, Statement, StopHow, Which, parse_one};
 use crate::session::{Answer, Session, SessionOptions, TestOptions};
 use crate::sink::Recorder;
+
+/// How long a query may take to end where nobody waits for what it does. One that takes longer is left to itself: the program's end
+/// is its own.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The folders of the worlds that there are, for an end in the middle of them.
+static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes what is left of the folders of tests.
+pub fn remove_folders() {
+    for folder in std::mem::take(&mut *FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)) {
+        // One that can't be removed now can't be removed at all: the program ends.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// A folder for a test's files.
+///
+/// # Errors
+/// It can't be made.
+pub fn new_folder() -> Result<tempfile::TempDir> {
+    let scratch = tempfile::Builder::new().prefix("levada-test-").tempdir();
+    let context = || format!("making a folder for a test in {}", std::env::temp_dir().display());
+    scratch.map_err(|e| Error::io(context(), &e).help("TMPDIR names another place"))
+}
 
 /// The world of one file, or of one run of a scenario.
 pub struct World {
@@ -35,6 +64,8 @@ struct Inner {
     names: Vec<String>,
     /// Files that were fed.
     fed: u64,
+    /// Queries that a STOP has ended.
+    stopped: BTreeSet<String>,
 }
 
 impl World {
@@ -43,11 +74,18 @@ impl World {
     /// # Errors
     /// No folder can be made, or no session.
     pub fn new(style: Style, clock: Option<Millis>) -> Result<Arc<Self>> {
-        let scratch = tempfile::Builder::new().prefix("levada-test-").tempdir();
-        let scratch = scratch.map_err(|e| Error::io("making a folder for a test", &e))?;
+        let scratch = new_folder()?;
+        FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).insert(scratch.path().to_path_buf());
         let recorder = Recorder::default();
         let session = session(clock, &recorder)?;
-        let inner = Inner { session, log: Vec::new(), started: Vec::new(), names: Vec::new(), fed: 0 };
+        let inner = Inner {
+            session,
+            log: Vec::new(),
+            started: Vec::new(),
+            names: Vec::new(),
+            fed: 0,
+            stopped: BTreeSet::new(),
+        };
         Ok(Arc::new(World { style, raw: AtomicBool::new(false), clock, recorder, scratch, inner: Mutex::new(inner) }))
     }
 
@@ -132,6 +170,7 @@ impl World {
 
     fn run(&self, mut statement: ParsedStatement, text: &str) -> Result<Outcome, Failure> {
         self.keep_in_folder(&mut statement);
+        let stops = self.stops(&statement.statement);
         let answer = self.session().execute(&statement)?;
         let outcome = collect(answer)?;
         let mut inner = self.lock();
@@ -139,11 +178,48 @@ impl World {
             inner.names = schema.fields().iter().map(|field| field.name().clone()).collect();
         }
         inner.remember(&statement.statement, text);
+        inner.stopped.extend(stops);
         Ok(outcome)
     }
 
-    /// In test mode a query has a checkpoint in the test's folder, so that it can be begun anew.
+    /// The queries that a statement stops, and that have not ended yet.
+    fn stops(&self, statement: &Statement) -> Vec<String> {
+        let Statement::StopQuery { which, .. } = statement else { return Vec::new() };
+        let names = match which {
+            Which::One(name) => vec![name.value.clone()],
+            Which::All => self.queries(),
+        };
+        let live = |name: &String| self.session().handle(name).is_some_and(|query| !has_ended(&query));
+        names.into_iter().filter(live).collect()
+    }
+
+    /// Why a query takes no step any more; `None`: it does, or it has ended by itself, at the end of its input or its trigger.
+    pub fn ended(&self, name: &str) -> Option<String> {
+        let state = self.session().handle(name)?.status().state;
+        match state {
+            QueryState::Stopped if self.lock().stopped.contains(name) => {
+                Some(format!("query {name} has ended: it was stopped, so it takes no step; restart query {name} first"))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is armed in a query.
+    pub fn armed(&self, query: &str) -> Vec<Armed> {
+        self.session().handle(query).map_or_else(Vec::new, |query| query.failpoints().armed())
+    }
+
+    /// In a test the files of a sink are in the test's folder. In test mode a query has a checkpoint there too, so that it can be
+    /// begun anew.
     fn keep_in_folder(&self, statement: &mut ParsedStatement) {
+        if let Statement::CreateSink(sink) = &mut statement.statement
+            && let Some(entry) = sink.options.entries.iter_mut().find(|entry| entry.name == "path")
+            && let OptionValue::Text(path) = &mut entry.value
+            && !path.is_empty()
+            && !path.contains(':')
+        {
+            *path = self.folder().join(&*path).display().to_string();
+        }
         if let (Statement::StartQuery(start), true) = (&mut statement.statement, self.clock.is_some()) {
             let place = match &start.checkpoint {
                 None => self.checkpoint(&start.name.value),
@@ -177,24 +253,23 @@ impl World {
             (inner.session.clone(), inner.log.clone(), inner.started.clone())
         };
         let goes_on = |name: &str| old.handle(name).is_some_and(|q| q.status().state != QueryState::Stopped);
+        let all = started.clone();
         let started: Vec<_> = started.into_iter().filter(|(name, _)| goes_on(name)).collect();
-        old.stop_all(true);
+        if !end(&old, &all) {
+            return Err(Failure::new("a query goes on with its batch, so that another process can't take its place"));
+        }
         if wipe {
-            for (name, _) in &started {
+            for (name, _) in &all {
                 self.recorder.forget(name);
             }
-            let checkpoints = self.folder().join("checkpoints");
-            if checkpoints.exists() {
-                std::fs::remove_dir_all(&checkpoints)
-                    .map_err(|e| Error::io(format!("removing {}", checkpoints.display()), &e))?;
-            }
+            self.wipe(&all, &log)?;
         }
         let session = session(self.clock.map(|_| old.now()), &self.recorder)?;
         drop(old);
         {
             let mut inner = self.lock();
             inner.session = session;
-            (inner.log, inner.started) = Default::default();
+            (inner.log, inner.started, inner.stopped) = Default::default();
         }
         for sql in log.into_iter().chain(started.into_iter().map(|(_, sql)| sql)) {
             self.execute(&sql)?;
@@ -202,11 +277,45 @@ impl World {
         Ok(())
     }
 
+    /// Removes the checkpoints of queries, and what was written into file sinks.
+    fn wipe(&self, started: &[(String, String)], log: &[String]) -> Result<(), Failure> {
+        let parse = |sql: &str| parse_one(sql, Location { line: 1, column: 1 });
+        let mut places = vec![self.folder().join("checkpoints")];
+        for sql in started.iter().map(|(_, sql)| sql).chain(log) {
+            let mut statement = parse(sql)?;
+            self.keep_in_folder(&mut statement);
+            let place = match &statement.statement {
+                Statement::StartQuery(start) => start.checkpoint.clone(),
+                Statement::CreateSink(sink) => sink.options.text("path").map(str::to_string),
+                _ => None,
+            };
+            places.extend(place.map(|place| local(&place)));
+        }
+        for place in places.iter().filter(|place| place.exists()) {
+            if !place.starts_with(self.folder()) || place == self.folder() {
+                let message = format!("{} is not in the file's folder, so wipe leaves it", place.display());
+                return Err(Failure::new(message + "\nhelp: name a place below $__TEST_DIR__, or a relative one"));
+            }
+            let removed = if place.is_dir() { std::fs::remove_dir_all(place) } else { std::fs::remove_file(place) };
+            removed.map_err(|e| Error::io(format!("removing {}", place.display()), &e))?;
+        }
+        Ok(())
+    }
+
     /// Begins a query anew, from its checkpoint or a copy of it elsewhere.
     ///
     /// # Errors
-    /// It was not started, or can't be.
+    /// It was not started, or can't be; there is no checkpoint elsewhere.
     pub fn restart_query(&self, name: &str, from: Option<&str>) -> Result<(), Failure> {
+        if let Some(from) = from {
+            let place = self.folder().join(local(from));
+            if (from.starts_with("file:") || !from.contains("://")) && !place.join("metadata").is_file() {
+                let named = self.without_folder(&place.display().to_string());
+                return Err(Failure::new(format!(
+                    "there is no checkpoint {named}, from which query {name} could go on"
+                )));
+            }
+        }
         let sql = self.lock().started.iter().find(|(started, _)| started == name).map(|(_, sql)| sql.clone());
         let sql = sql.ok_or_else(|| Failure::new(format!("there is no query {name} to restart")))?;
         let handle = self.query(name)?;
@@ -228,8 +337,35 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // Nothing of it may write to the folder while that is removed.
-        self.session().stop_all(true);
+        let (session, started) = (self.session(), self.started());
+        if end(&session, &started) {
+            FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).remove(self.folder());
+        }
     }
+}
+
+/// Ends what a session runs; answers whether all of it has ended. Where it has not, the session stays as long as the program.
+fn end(session: &Arc<Session>, started: &[(String, String)]) -> bool {
+    let queries: Vec<QueryHandle> = started.iter().filter_map(|(name, _)| session.handle(name)).collect();
+    let all = queries.iter().all(|query| {
+        // An error of the query ends it too.
+        has_ended(query) || query.stop(StopHow::Now, Some(GRACE), &|| false).is_ok() || has_ended(query)
+    });
+    match all {
+        true => drop(session.stop_all(true)),
+        false => std::mem::forget(session.clone()),
+    }
+    all
+}
+
+fn has_ended(query: &QueryHandle) -> bool {
+    matches!(query.status().state, QueryState::Stopped | QueryState::Failed)
+}
+
+/// The path that a location stands for.
+fn local(location: &str) -> PathBuf {
+    let path = location.strip_prefix("file://").or_else(|| location.strip_prefix("file:"));
+    PathBuf::from(path.unwrap_or(location))
 }
 
 impl Inner {
@@ -238,6 +374,7 @@ impl Inner {
         match statement {
             Statement::StartQuery(start) => {
                 self.started.retain(|(name, _)| *name != start.name.value);
+                self.stopped.remove(&start.name.value);
                 self.started.push((start.name.value.clone(), text.to_string()));
             }
             Statement::Drop { kind: ObjectKind::Query, name, .. } => {

@@ -94,6 +94,8 @@ pub struct Session {
     shown: Shown,
     notices: Arc<dyn Fn(&str) + Send + Sync>,
     failures: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Keeps what queries give out that are started from now on.
+    recorder: Mutex<Option<Recorder>>,
     test: Option<TestOptions>,
 }
 
@@ -129,6 +131,7 @@ impl Session {
             },
             notices: options.notices,
             failures: options.failures,
+            recorder: Mutex::new(options.test.as_ref().map(|test| test.recorder.clone())),
             test: options.test,
         })
     }
@@ -179,6 +182,11 @@ impl Session {
     /// The time of the session's clock, in milliseconds.
     pub fn now(&self) -> Millis {
         self.clock().now()
+    }
+
+    /// Queries that are started from now on have what they give out kept here; `None`: nothing is kept.
+    pub fn record_queries(&self, recorder: Option<Recorder>) {
+        *lock(&self.recorder) = recorder;
     }
 
     /// Console sinks that are opened from now on, those of WATCH too, write this format: a name as in

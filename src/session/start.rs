@@ -77,9 +77,9 @@ impl Session {
         Ok(handle)
     }
 
-    /// In a test, what the sink is handed is recorded.
+    /// In a test, and while one is written, what the sink is handed is recorded.
     fn recorded(&self, open: OpenSink) -> OpenSink {
-        match self.test.as_ref().map(|test| test.recorder.clone()) {
+        match super::lock(&self.recorder).clone() {
             None => open,
             Some(recorder) => Box::new(move |context| Ok(recorder.before(&context, open(context.clone())?))),
         }

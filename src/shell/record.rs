@@ -11,10 +11,10 @@ use crate::session::Answer;
 
 /// What an answer was, once it is printed.
 pub(super) enum Heard {
-    Done,
+    Done(String),
     Rows(SchemaRef, Arc<Mutex<Vec<RecordBatch>>>),
-    /// Text that people read, such as a plan: that it was given is all that a test should say.
-    Text,
+    /// Text: a progress document, or what people read, such as a plan.
+    Text(String),
 }
 
 /// The same answer, heard while it is printed.
@@ -30,27 +30,34 @@ pub(super) fn hear(answer: Answer) -> (Answer, Heard) {
             });
             (Answer::Rows { schema: schema.clone(), rows: Box::new(rows), notices }, Heard::Rows(schema, kept))
         }
-        Answer::Done { .. } => (answer, Heard::Done),
-        Answer::Text(_) => (answer, Heard::Text),
+        Answer::Done { ref tag, .. } => {
+            let tag = tag.clone();
+            (answer, Heard::Done(tag))
+        }
+        Answer::Text(ref text) => {
+            let text = text.clone();
+            (answer, Heard::Text(text))
+        }
     }
 }
 
-/// Writes what a statement came to.
+/// Writes what a statement came to; answers why it was not, where it can't be a record.
 ///
 /// # Errors
-/// It can't be written.
+/// The file can't be written.
 pub(super) fn keep(
     recording: &mut Recording,
     sql: &str,
     outcome: std::result::Result<Heard, Option<&Error>>,
-) -> Result<()> {
+) -> Result<Option<String>> {
     match outcome {
-        Ok(Heard::Done | Heard::Text) => recording.done(sql),
+        Ok(Heard::Done(tag)) => recording.done(sql, &tag),
+        Ok(Heard::Text(text)) => recording.told(sql, &text),
         Ok(Heard::Rows(schema, kept)) => {
             let batches = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
             recording.answered(sql, &schema, &batches)
         }
-        Err(None | Some(Error::Cancelled { .. })) => Ok(()),
+        Err(None | Some(Error::Cancelled { .. })) => Ok(None),
         Err(Some(error)) => recording.failed(sql, error),
     }
 }

@@ -170,13 +170,17 @@ impl Shell {
             Err(error) => (Some(error), None),
         };
         if let Some(recording) = &mut self.recording {
-            record::keep(recording, text, heard.ok_or(error.as_ref()))?;
+            // What can't be a record is no reason to end a script.
+            if let Some(why) = record::keep(recording, text, heard.ok_or(error.as_ref()))? {
+                say(&why);
+            }
         }
         error.map_or(Ok(()), Err)
     }
 
     fn record(&mut self, file: Option<String>) -> Result<()> {
         if let Some(ended) = self.recording.take() {
+            self.session.record_queries(None);
             self.confirm(&format!("{} has {} records", ended.path().display(), ended.records()));
             if file.is_none() {
                 return Ok(());
@@ -185,7 +189,9 @@ impl Shell {
         let Some(file) = file else {
             return Err(Error::invalid("nothing is being recorded").help("\\record FILE.slt begins a file"));
         };
-        self.recording = Some(Recording::begin(Path::new(&file))?);
+        let recording = Recording::begin(Path::new(&file))?;
+        self.session.record_queries(Some(recording.recorder()));
+        self.recording = Some(recording);
         self.confirm(&format!("recording to {file}; \\record ends it"));
         Ok(())
     }

@@ -26,3 +26,36 @@ fn regression_suites() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains(" passed, 0 failed"), "{said}");
 }
+
+/// The suite is interrupted while a record runs that would never end: it is ended, its file has not passed, the next one is not
+/// run, and no folder is left.
+#[test]
+fn an_interrupted_suite_has_not_passed_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (scratch, began) = (folder.path().join("scratch"), folder.path().join("began"));
+    std::fs::create_dir(&scratch).expect("a folder");
+    let first = format!("query I\nSELECT 1\n----\n1\n\nsystem ok\ntouch {}; sleep 1000\n", began.display());
+    std::fs::write(folder.path().join("a.slt"), first).expect("a file");
+    std::fs::write(folder.path().join("b.slt"), "query I\nSELECT 1\n----\n1\n").expect("a file");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_levada"))
+        .args(["test", "a.slt", "b.slt", "-j", "1", "--record-timeout", "1000s", "--junit", "report.xml"])
+        .current_dir(folder.path())
+        .env("TMPDIR", &scratch)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("levada runs");
+    while !began.exists() {
+        assert!(child.try_wait().expect("its state").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    // SAFETY: sends a signal to a child that was not waited for yet.
+    unsafe { libc::kill(i32::try_from(child.id()).expect("a process"), libc::SIGINT) };
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("a.slt: interrupted"), "{said}");
+    assert!(said.contains("0 passed, 1 failed, 1 not run: interrupted"), "{said}");
+    let report = std::fs::read_to_string(folder.path().join("report.xml")).expect("the report");
+    assert!(report.contains("tests=\"2\" failures=\"0\" errors=\"2\""), "{report}");
+    assert_eq!(std::fs::read_dir(&scratch).expect("the folder").count(), 0);
+}

@@ -554,7 +554,8 @@ class File:
     def all(self, rows, ordered):
         if self.case["output_mode"] == "update":
             raise NotWritten("all rows of an UPDATE query have no one order")
-        which = "last" if self.case["output_mode"] == "complete" else "all"
+        # Where no row came there may be no last batch.
+        which = "last" if self.case["output_mode"] == "complete" and rows else "all"
         sort = "" if ordered else " rowsort"
         if self.case["output_mode"] == "batch":
             return self.say(f"query {self.types()}{sort}", self.query, "----", *self.rows(rows, False, ordered))
