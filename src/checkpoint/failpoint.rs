@@ -56,6 +56,19 @@ pub enum Action {
     LostFsync,
 }
 
+/// As `CRASH QUERY … AS` writes it.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Kill => f.write_str("kill"),
+            Action::Error => f.write_str("error"),
+            Action::Torn(bytes) => write!(f, "torn {bytes}"),
+            Action::Enospc => f.write_str("enospc"),
+            Action::LostFsync => f.write_str("lost_fsync"),
+        }
+    }
+}
+
 /// An armed point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Armed {
@@ -68,14 +81,7 @@ pub struct Armed {
 
 impl fmt::Display for Armed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let action = match self.action {
-            Action::Kill => "kill".to_string(),
-            Action::Error => "error".to_string(),
-            Action::Torn(bytes) => format!("torn {bytes}"),
-            Action::Enospc => "enospc".to_string(),
-            Action::LostFsync => "lost_fsync".to_string(),
-        };
-        write!(f, "{action}, hit {}", self.hits_left)
+        write!(f, "{}, hit {}", self.action, self.hits_left)
     }
 }
 

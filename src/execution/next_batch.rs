@@ -216,9 +216,16 @@ impl Run {
             return Ok(BTreeMap::new());
         }
         let (versions, changed) = self.statics.look(&self.plan.statics, &self.engine)?;
-        if changed {
+        if let Some(table) = changed.iter().find(|table| self.plan.fixed_statics.contains(*table)) {
+            return Err(Error::conflict(format!(
+                "static table {table} has changed, and the query takes back rows that it has joined with the table as it was: \
+                 put the table back, or start with a new CHECKPOINT"
+            )));
+        }
+        if !changed.is_empty() {
             self.plan_again()?;
         }
+        self.statics.take_up(&versions);
         Ok(versions)
     }
 

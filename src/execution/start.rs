@@ -163,6 +163,7 @@ impl Run {
         let Some((done, entry, commit)) = restart.done else { return };
         self.next_id = done + 1;
         self.used_watermark = entry.watermark;
+        self.statics.restore(&entry.statics);
         self.watermarks.restore(&commit.watermarks, commit.watermark);
         for (input, end) in self.plan.inputs.iter().zip(&mut self.ends) {
             *end = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()).map(Offset);

@@ -18,30 +18,43 @@ use crate::incremental::StaticTable;
 #[derive(Default)]
 pub(super) struct StaticVersions {
     planned: BTreeMap<String, String>,
-    /// What a table in memory was made of when its version was computed: while it is the same, so is the version.
-    seen: BTreeMap<String, (Vec<(usize, usize)>, String)>,
+    /// What a table in memory was made of when its version was computed: while it is the same, so is the version. The columns
+    /// themselves are held, as another could come to lie where one was.
+    seen: BTreeMap<String, (Vec<RecordBatch>, String)>,
 }
 
 impl StaticVersions {
-    /// The versions now, and whether any differs from what the fragments were planned with.
+    /// What the tables were in the last batch of the run before.
+    pub fn restore(&mut self, logged: &BTreeMap<String, String>) {
+        self.planned = logged.clone();
+    }
+
+    /// The versions now, and the tables that differ from what the fragments were planned with.
     ///
     /// # Errors
     /// A table can't be listed or read.
-    pub fn look(&mut self, tables: &[StaticTable], engine: &Engine) -> Result<(BTreeMap<String, String>, bool)> {
+    pub fn look(&mut self, tables: &[StaticTable], engine: &Engine) -> Result<(BTreeMap<String, String>, Vec<String>)> {
         let mut now = BTreeMap::new();
         for table in tables {
             let version = engine.runtime.block_on(self.version(table, &engine.state))?;
             now.insert(table.name.clone(), version);
         }
-        let changed = !self.planned.is_empty() && self.planned != now;
-        self.planned = now.clone();
+        let differs = |(name, version): (&String, &String)| {
+            self.planned.get(name).filter(|planned| *planned != version).map(|_| name.clone())
+        };
+        let changed = now.iter().filter_map(differs).collect();
         Ok((now, changed))
+    }
+
+    /// The fragments are planned with these.
+    pub fn take_up(&mut self, versions: &BTreeMap<String, String>) {
+        self.planned = versions.clone();
     }
 
     async fn version(&mut self, table: &StaticTable, state: &SessionState) -> Result<String> {
         let parts = memory_parts(table).await;
         if let (Some((seen, version)), Some(parts)) = (self.seen.get(&table.name), &parts)
-            && seen == parts
+            && same(seen, parts)
         {
             return Ok(version.clone());
         }
@@ -53,18 +66,23 @@ impl StaticVersions {
     }
 }
 
-/// Where a memory table's batches are, while they are: batches are never changed in place.
-async fn memory_parts(table: &StaticTable) -> Option<Vec<(usize, usize)>> {
+/// A memory table's batches: they are never changed in place.
+async fn memory_parts(table: &StaticTable) -> Option<Vec<RecordBatch>> {
     let provider: &dyn std::any::Any = table.provider.as_ref();
     let memory = provider.downcast_ref::<MemTable>()?;
     let mut parts = Vec::new();
     for partition in &memory.batches {
-        for batch in partition.read().await.iter() {
-            let at = batch.columns().first().map_or(0, |c| Arc::as_ptr(c).cast::<u8>() as usize);
-            parts.push((at, batch.num_rows()));
-        }
+        parts.extend(partition.read().await.iter().cloned());
     }
     Some(parts)
+}
+
+/// Whether these are the same columns. An UPDATE makes some of them anew and leaves the others.
+fn same(a: &[RecordBatch], b: &[RecordBatch]) -> bool {
+    let batch = |(a, b): (&RecordBatch, &RecordBatch)| {
+        a.num_rows() == b.num_rows() && a.columns().iter().zip(b.columns()).all(|(a, b)| Arc::ptr_eq(a, b))
+    };
+    a.len() == b.len() && a.iter().zip(b).all(batch)
 }
 
 /// What a table is now: the same text for the same contents.
@@ -118,9 +136,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, batch: &RecordBatch) {
         self.rows += batch.num_rows() as u64;
-        for column in batch.columns() {
-            self.crc = of_data(&column.to_data(), self.crc);
-        }
+        self.crc = of_rows(batch, self.crc);
     }
 
     fn text(&self) -> String {
@@ -128,13 +144,19 @@ impl Sum {
     }
 }
 
-/// Over values and not over buffers, as equal columns may have different buffers (offsets, what lies under a NULL).
-fn of_data(data: &arrow::array::ArrayData, crc: u32) -> u32 {
-    let array = arrow::array::make_array(data.clone());
+/// Over values and not over buffers, as equal columns may have different buffers (offsets, what lies under a NULL); row by
+/// row, so that it does not matter which rows came together.
+fn of_rows(batch: &RecordBatch, crc: u32) -> u32 {
     let options = arrow::util::display::FormatOptions::new().with_null("\u{0}NULL");
-    let Ok(formatter) = arrow::util::display::ArrayFormatter::try_new(&array, &options) else { return crc };
-    (0..array.len()).fold(crc, |crc, row| {
-        let text = formatter.value(row).to_string();
+    let formatter = |column| arrow::util::display::ArrayFormatter::try_new(column, &options);
+    let Ok(columns) =
+        batch.columns().iter().map(|column| formatter(column.as_ref())).collect::<std::result::Result<Vec<_>, _>>()
+    else {
+        return crc;
+    };
+    let cell = |crc: u32, (column, row): (&arrow::util::display::ArrayFormatter<'_>, usize)| {
+        let text = column.value(row).to_string();
         crc32c::crc32c_append(crc32c::crc32c_append(crc, text.as_bytes()), b"\x1f")
-    })
+    };
+    (0..batch.num_rows()).flat_map(|row| columns.iter().map(move |column| (column, row))).fold(crc, cell)
 }

@@ -76,7 +76,6 @@ pub struct Cut {
 pub struct Request<'a> {
     pub state: &'a SessionState,
     pub mode: OutputMode,
-    pub emit: Emit,
     pub partitions: usize,
     pub cell: &'a Arc<BatchCell>,
     /// The number of the operator among the query's.
@@ -100,7 +99,7 @@ impl Counts {
 }
 
 /// Cuts an aggregation whose input has its leaves already; `time` was found while watermarks could still be seen.
-pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Request<'_>) -> Result<Cut> {
+pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, emit: Emit, request: &mut Request<'_>) -> Result<Cut> {
     let (operator, lag) = (request.operator, request.lag);
     let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
@@ -149,7 +148,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Req
             functions = functions.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
         }
     } else if let Some(time) = time {
-        input = late_tap(input, strip_alias(&groups[time.key]), time.time, request)?;
+        input = late_tap(input, strip_alias(&groups[time.key]), time.time, time.time != EventTime::Time, request)?;
     }
     for key in &mut groups {
         *key = hydrated(key, input.schema())?;
@@ -170,7 +169,7 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, request: &mut Req
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, &names, request)?);
+    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, emit, &names, request)?);
     rehearse(as_aggregate(&partial)?, &chain)?;
     Ok(Cut { first, chain })
 }
@@ -297,8 +296,14 @@ fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<Log
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
 }
 
-/// Drops rows that are late by a column that stands for such a time.
-pub fn late_tap(input: LogicalPlan, column: Expr, time: EventTime, request: &Request<'_>) -> Result<LogicalPlan> {
+/// Drops rows that are late by a column that stands for such a time, and with `drop_null` those without one.
+pub fn late_tap(
+    input: LogicalPlan,
+    column: Expr,
+    time: EventTime,
+    drop_null: bool,
+    request: &Request<'_>,
+) -> Result<LogicalPlan> {
     let size = match time {
         EventTime::WindowStart(shape) => shape.size,
         _ => 0,
@@ -309,7 +314,7 @@ pub fn late_tap(input: LogicalPlan, column: Expr, time: EventTime, request: &Req
         size,
         last_instant: time == EventTime::WindowLast,
         windows: None,
-        drop_null: time != EventTime::Time,
+        drop_null,
         count: true,
         never_late: request.mode == OutputMode::Complete,
     };

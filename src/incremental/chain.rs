@@ -11,7 +11,7 @@ use super::lower::{ElementsOf, Lowered, lower};
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, ElementsSpec, Feed, ForgetBy, Keep};
+use crate::operator::{AggregateSpec, ChainSpec, DistinctSpec, ElementsSpec, Emit, Feed, ForgetBy, Keep};
 use crate::parser::OutputMode;
 use crate::planner::event_time::EventTime;
 
@@ -20,6 +20,7 @@ pub fn chain(
     partial: &AggregateExec,
     time: Option<TimeKey>,
     order_matters: bool,
+    emit: Emit,
     names: &Named,
     request: &mut Request<'_>,
 ) -> Result<ChainSpec> {
@@ -66,7 +67,7 @@ pub fn chain(
         inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
         output: Arc::new(Schema::new(output)),
         state_schema: Arc::new(Schema::new(state_fields)),
-        emit: request.emit,
+        emit,
         forget,
         casts: names.casts.clone(),
     };

@@ -7,7 +7,7 @@
 //!    operator's result stands in its place.
 //! 5. What is left is the fragment from the last operators to the sink.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -79,10 +79,11 @@ pub async fn plan(
         watermarks: Vec::new(),
         operators: Vec::new(),
         named: Counts::default(),
+        fixed_statics: BTreeSet::new(),
         order_matters: order_matters_in(&plan),
     };
     let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
-    let Cutter { inputs, watermarks, operators, cell, .. } = cutter;
+    let Cutter { inputs, watermarks, operators, cell, fixed_statics, .. } = cutter;
     let remembers = !operators.is_empty();
     mode::check_target(mode, target, part.signed)?;
     let plan = if part.signed { retract::carry(part.plan)? } else { part.plan };
@@ -96,6 +97,7 @@ pub async fn plan(
         inputs,
         watermarks,
         statics,
+        fixed_statics,
         cell,
         operators,
         last,
@@ -223,6 +225,30 @@ fn statics(plan: &LogicalPlan) -> Result<Vec<StaticTable>> {
     Ok(tables)
 }
 
+/// The static tables that a node itself reads: on its other side, and in its subqueries.
+fn met_statics(node: &LogicalPlan) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for input in node.inputs().into_iter().filter(|input| !reads_stream(input)) {
+        names.extend(statics(input)?.into_iter().map(|table| table.name));
+    }
+    for expr in node.expressions() {
+        let walked = expr.apply(|e| {
+            let subquery = match e {
+                Expr::ScalarSubquery(subquery) => Some(subquery),
+                Expr::Exists(exists) => Some(&exists.subquery),
+                Expr::InSubquery(within) => Some(&within.subquery),
+                _ => None,
+            };
+            if let Some(subquery) = subquery {
+                names.extend(statics(&subquery.subquery)?.into_iter().map(|table| table.name));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.map_err(Error::from)?;
+    }
+    Ok(names)
+}
+
 /// What is between a node and the sink.
 #[derive(Debug, Clone, Copy)]
 struct Above {
@@ -257,6 +283,8 @@ struct Cutter<'a> {
     /// In the order in which they run.
     operators: Vec<OperatorNode>,
     named: Counts,
+    /// Static tables that rows meet which are taken back later.
+    fixed_statics: BTreeSet<String>,
     /// Something depends on the order of the rows that it is given.
     order_matters: bool,
 }
@@ -326,6 +354,9 @@ impl Cutter<'_> {
             joined.lag = joined.lag.max(part.lag);
             joined.from.extend(part.from);
         }
+        if joined.signed {
+            self.fixed_statics.extend(met_statics(&node)?);
+        }
         let plan = node.with_new_exprs(node.expressions(), inputs)?;
         Ok(Part { plan, ..joined })
     }
@@ -380,8 +411,8 @@ impl Cutter<'_> {
             (Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?, None)
         };
         let operator = self.operators.len();
-        let mut request = self.request(emit, input.lag);
-        let Cut { first, chain } = cut(&below, time, &mut request).await?;
+        let mut request = self.request(input.lag);
+        let Cut { first, chain } = cut(&below, time, emit, &mut request).await?;
         let name = chain.aggregate.name.clone();
         let of_operator: Vec<_> = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
@@ -413,7 +444,7 @@ impl Cutter<'_> {
         }
         let columns = distinct_columns(&distinct);
         let operator = self.operators.len();
-        let mut request = self.request(Emit::Closed, part.lag);
+        let mut request = self.request(part.lag);
         let (fragment, spec) = deduplication.cut(part.plan, &mut request).await?;
         let name = spec.name.clone();
         let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, false, above);
@@ -448,11 +479,10 @@ impl Cutter<'_> {
         Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
     }
 
-    fn request(&mut self, emit: Emit, lag: i64) -> Request<'_> {
+    fn request(&mut self, lag: i64) -> Request<'_> {
         Request {
             state: self.state,
             mode: self.mode,
-            emit,
             partitions: self.partitions,
             cell: &self.cell,
             operator: self.operators.len(),
@@ -474,17 +504,8 @@ impl Cutter<'_> {
             mode::check_join_target(self.mode, self.target, takes_back)?;
         }
         let (lag, operator) = (left.lag.max(right.lag), self.operators.len());
-        let mut request = join::Request {
-            state: self.state,
-            mode: self.mode,
-            partitions: self.partitions,
-            cell: &self.cell,
-            operator,
-            lag,
-            named: &mut self.named,
-            signed,
-        };
-        let ([first, second], spec) = join::cut(&terms, [left.plan, right.plan], &mut request).await?;
+        let inputs = [left.plan, right.plan];
+        let ([first, second], spec) = join::cut(&terms, inputs, signed, &mut self.request(lag)).await?;
         let leaf = self.operator("join", spec, vec![(first, left.from), (second, right.from)], lag, takes_back, above);
         // What joins give is sorted where it shows, and else left as it comes: it may be much.
         self.operators[operator].ordered = if above.top { self.target.ordered } else { self.order_matters };

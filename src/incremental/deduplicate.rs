@@ -68,10 +68,11 @@ impl Deduplication {
         let Deduplication { keys, columns, schema, time, within } = self;
         let mut input = input;
         if let Some((key, time)) = time {
-            input = late_tap(input, strip_alias(&keys[key]), time, request)?;
+            input = late_tap(input, strip_alias(&keys[key]), time, time != EventTime::Time, request)?;
         }
         if let Some((column, _)) = &within {
-            input = late_tap(input, column.clone(), EventTime::Time, request)?;
+            // A row without a time has no end within the watermark, as it has no window.
+            input = late_tap(input, column.clone(), EventTime::Time, true, request)?;
         }
         let names = Names::of(keys.iter());
         let called: Vec<String> = keys.iter().map(|key| names.name(key)).collect();

@@ -11,8 +11,7 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::aggregate::Counts;
-use super::batch_cell::BatchCell;
+use super::aggregate::Request;
 use super::fragment::Fragment;
 use super::join_side::{Side, side};
 use super::lower::values_of;
@@ -213,30 +212,18 @@ fn turned(join: Join) -> Result<Join> {
     )?)
 }
 
-/// What the cut needs to know of the query.
-pub struct Request<'a> {
-    pub state: &'a SessionState,
-    pub mode: OutputMode,
-    pub partitions: usize,
-    pub cell: &'a Arc<BatchCell>,
-    pub operator: usize,
-    pub lag: i64,
-    pub named: &'a mut Counts,
-    /// Inputs that take rows back.
-    pub signed: [bool; 2],
-}
-
-/// Cuts a join whose inputs have their leaves already.
+/// Cuts a join whose inputs have their leaves already; `signed`: they take rows back.
 ///
 /// # Errors
 /// Unsupported: types that can't be keys. Of DataFusion.
 pub async fn cut(
     terms: &Terms,
     inputs: [LogicalPlan; 2],
+    signed: [bool; 2],
     request: &mut Request<'_>,
 ) -> Result<([Fragment; 2], Arc<JoinSpec>)> {
     let [left, right] = inputs;
-    let (left, right) = (side(terms, 0, left, request)?, side(terms, 1, right, request)?);
+    let (left, right) = (side(terms, 0, left, signed[0], request)?, side(terms, 1, right, signed[1], request)?);
     let places = [&left.places, &right.places];
     let (mut output, mut columns) = (Vec::new(), Vec::new());
     for made in [&left, &right].into_iter().take(if terms.kind == JoinKind::Pairs { 2 } else { 1 }) {
@@ -287,7 +274,7 @@ pub async fn cut(
         output: Arc::new(Schema::new(output)),
         columns,
         finals: request.mode == OutputMode::Append,
-        signed: terms.takes_back(request.mode, request.signed),
+        signed: terms.takes_back(request.mode, signed),
         text,
         description,
     };

@@ -7,7 +7,8 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
-use super::join::{Request, Terms};
+use super::aggregate::Request;
+use super::join::Terms;
 use super::lower::values_of;
 use super::retract;
 use super::tap::{LateRule, Tap, TapKind};
@@ -31,8 +32,8 @@ pub struct Side {
 ///
 /// # Errors
 /// Unsupported: types that can't be keys. Of DataFusion.
-pub fn side(terms: &Terms, n: usize, input: LogicalPlan, request: &mut Request<'_>) -> Result<Side> {
-    let (signed, complete) = (request.signed[n], request.mode == OutputMode::Complete);
+pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: &mut Request<'_>) -> Result<Side> {
+    let complete = request.mode == OutputMode::Complete;
     let visible = terms.inputs[n].schema().clone();
     let mut plan = if signed { retract::carry(input)? } else { input };
     let weight = if signed { Some(retract::weight_of(&plan)?) } else { None };

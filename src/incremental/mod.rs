@@ -24,6 +24,7 @@ mod retract;
 mod tap;
 mod upsert_key;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -103,6 +104,8 @@ pub struct IncrementalPlan {
     pub inputs: Vec<Input>,
     pub watermarks: Vec<WatermarkInput>,
     pub statics: Vec<StaticTable>,
+    /// Those that rows meet which are taken back later: as they were, so these must stay as they are.
+    pub fixed_statics: BTreeSet<String>,
     pub cell: Arc<BatchCell>,
     /// In the order in which they run: what one reads stands before it.
     pub operators: Vec<OperatorNode>,

@@ -27,8 +27,9 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::Groups
 use super::elements::{Elements, ElementsSpec};
 use super::forget::ForgetBy;
 use super::met_keys::MetKeys;
+use super::node::OperatorPart;
 use super::result::Memory;
-use super::{BatchInfo, KeyedDelta, Operator, Output, first};
+use super::{BatchInfo, KeyedDelta, Output, first};
 use crate::error::{Error, Result};
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
@@ -270,11 +271,7 @@ impl Aggregate {
     }
 }
 
-impl Operator for Aggregate {
-    fn name(&self) -> &str {
-        &self.spec.name
-    }
-
+impl OperatorPart for Aggregate {
     fn push(
         &mut self,
         input: usize,
@@ -308,8 +305,9 @@ impl Operator for Aggregate {
         Ok(())
     }
 
-    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()> {
-        let ((groups, elements), (out, outs)) = (first(states)?, first(out)?);
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable]) -> Result<Vec<Output>> {
+        let mut outputs: Vec<Output> = states.iter().map(|_| Output::default()).collect();
+        let ((groups, elements), (out, outs)) = (first(states)?, first(&mut outputs)?);
         if self.spec.emit == (Emit::Changed { old: true }) {
             let had: Vec<u32> =
                 (0..self.touched.len() as u32).filter(|n| groups.has_values(self.touched[*n as usize])).collect();
@@ -341,7 +339,7 @@ impl Operator for Aggregate {
         if self.spec.emit == Emit::All {
             self.emit(&groups.slots(), &Memory { groups, elements }, &mut out.rows)?;
         }
-        Ok(())
+        Ok(outputs)
     }
 }
 

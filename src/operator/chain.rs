@@ -16,8 +16,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
 use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
 use super::{
-    Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, ElementsSpec, Emit, Feed, Keep, KeyedDelta, Operator,
-    Output,
+    Aggregate, AggregateSpec, BatchInfo, Distinct, DistinctSpec, ElementsSpec, Emit, Feed, Keep, KeyedDelta, Output,
 };
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
@@ -224,18 +223,19 @@ impl OperatorPart for Chain {
     }
 
     fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable]) -> Result<Vec<Output>> {
-        let mut outputs: Vec<Output> = states.iter().map(|_| Output::default()).collect();
         let (own, others) = self.split(states)?;
-        let (own_outputs, other_outputs) = self.split(&mut outputs)?;
-        let width = self.spec.aggregate.keys.len();
-        for (n, ((distinct, memory), output)) in self.distinct.iter_mut().zip(others).zip(other_outputs).enumerate() {
-            distinct.finish(batch, from_mut(memory), from_mut(output))?;
-            for rows in std::mem::take(&mut output.rows) {
-                let keys = Arc::new(self.spec.codec.encode(&rows.columns()[..width], rows.num_rows())?);
-                self.aggregate.push(n + 1, &KeyedDelta { rows, keys, select: None }, batch, own)?;
+        let (width, mut behind) = (self.spec.aggregate.keys.len(), Vec::new());
+        for (n, (distinct, memory)) in self.distinct.iter_mut().zip(others).enumerate() {
+            for mut output in distinct.finish(batch, from_mut(memory))? {
+                for rows in std::mem::take(&mut output.rows) {
+                    let keys = Arc::new(self.spec.codec.encode(&rows.columns()[..width], rows.num_rows())?);
+                    self.aggregate.push(n + 1, &KeyedDelta { rows, keys, select: None }, batch, own)?;
+                }
+                behind.push(output);
             }
         }
-        self.aggregate.finish(batch, own, own_outputs)?;
+        let mut outputs = self.aggregate.finish(batch, own)?;
+        outputs.append(&mut behind);
         Ok(outputs)
     }
 }

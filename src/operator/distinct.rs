@@ -20,7 +20,8 @@ use arrow::datatypes::SchemaRef;
 use super::forget::ForgetBy;
 use super::lists::Spread;
 use super::met_keys::MetKeys;
-use super::{BatchInfo, KeyedDelta, Operator, Output, first};
+use super::node::OperatorPart;
+use super::{BatchInfo, KeyedDelta, Output, first};
 use crate::error::{Error, Result};
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
@@ -50,11 +51,7 @@ impl Distinct {
     }
 }
 
-impl Operator for Distinct {
-    fn name(&self) -> &str {
-        &self.spec.name
-    }
-
+impl OperatorPart for Distinct {
     fn push(
         &mut self,
         _input: usize,
@@ -89,8 +86,8 @@ impl Operator for Distinct {
         self.keys.keep(&columns, new, state)
     }
 
-    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()> {
-        let ((state, _), (out, _)) = (first(states)?, first(out)?);
+    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable]) -> Result<Vec<Output>> {
+        let ((state, _), mut out) = (first(states)?, Output::default());
         if !self.fresh.is_empty() {
             let fresh = std::mem::take(&mut self.fresh);
             let keys = self.keys.columns(&fresh, state)?;
@@ -101,9 +98,9 @@ impl Operator for Distinct {
             out.rows.push(rows);
         }
         if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
-            ForgetBy::forget(until, &self.spec.keys, state, out)?;
+            ForgetBy::forget(until, &self.spec.keys, state, &mut out)?;
         }
-        Ok(())
+        Ok(vec![out])
     }
 }
 
@@ -145,10 +142,8 @@ mod tests {
             let rows = rows.unwrap();
             let keys = Arc::new(group.encode(&rows.columns()[..1], rows.num_rows()).unwrap());
             let info = BatchInfo { watermark, ..BatchInfo::default() };
-            let mut out = [Output::default()];
             distinct.push(0, &KeyedDelta { rows, keys, select: None }, &info, &mut [&mut state]).unwrap();
-            distinct.finish(&info, &mut [&mut state], &mut out).unwrap();
-            let [out] = out;
+            let out = distinct.finish(&info, &mut [&mut state]).unwrap().remove(0);
             (pairs(&out.rows), pairs(&out.deletes), state.len())
         };
         let out = batch(&[(0, &[Some(1), Some(2), None]), (0, &[Some(2)]), (20, &[Some(1)]), (30, &[])], None);

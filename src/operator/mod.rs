@@ -55,7 +55,6 @@ pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
 
 use crate::delta::keys::Keys;
 use crate::error::{Error, Result};
-use crate::state::StateTable;
 
 /// What an operator knows of the batch it runs in.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,26 +113,6 @@ pub struct Output {
     /// Rows of the state that this batch wrote and removed.
     pub updated: u64,
     pub removed: u64,
-}
-
-/// Anything that remembers between batches; one instance a partition. `states` is what it remembers: a table, or more of
-/// them.
-pub trait Operator: Send {
-    /// As shown in EXPLAIN and progress documents.
-    fn name(&self) -> &str;
-
-    /// Takes some changes of one input; called any number of times in a batch, inputs in order.
-    fn push(
-        &mut self,
-        input: usize,
-        changes: &KeyedDelta,
-        batch: &BatchInfo,
-        states: &mut [&mut StateTable],
-    ) -> Result<()>;
-
-    /// Ends the batch: hands out what changed in the output, then emits and forgets what the watermark has closed. There is
-    /// an `out` for each table; what the operator hands out is in the first.
-    fn finish(&mut self, batch: &BatchInfo, states: &mut [&mut StateTable], out: &mut [Output]) -> Result<()>;
 }
 
 /// An operator's first table, and the others that it remembers in.

@@ -20,14 +20,7 @@ impl Armed {
     /// # Errors
     /// There is no such query, or the point can't do that.
     pub fn arm(&self, world: &World, query: &str) -> Result<(), Failure> {
-        let action = match self.action {
-            Action::Kill => "kill".to_string(),
-            Action::Error => "error".to_string(),
-            Action::Torn(bytes) => format!("torn {bytes}"),
-            Action::Enospc => "enospc".to_string(),
-            Action::LostFsync => "lost_fsync".to_string(),
-        };
-        let Armed { point, hit, .. } = self;
+        let Armed { point, hit, action } = self;
         world.execute(&format!("CRASH QUERY {} AT '{point}' HIT {hit} AS {action}", quoted(query))).map(drop)
     }
 

@@ -1,25 +1,13 @@
 //! What a commit writes grows with what its batch has brought, not with what the groups hold.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use levada::error::Location;
 use levada::parser::parse_one;
-use levada::session::{Session, SessionOptions};
+
+use crate::law::session;
 
 const BATCHES: u64 = 100;
-
-fn session() -> Session {
-    let options = SessionOptions {
-        output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
-        notices: Arc::new(|_| {}),
-        failures: Arc::new(|_| {}),
-        console_format: "csv".into(),
-        empty_batches: false,
-        test: None,
-    };
-    Session::new(options).expect("a session")
-}
 
 /// Bytes of the delta files of a batch, of all operators.
 fn deltas(checkpoint: &Path, batch: u64) -> u64 {

@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// A session whose console goes nowhere.
-fn session() -> Session {
+pub fn session() -> Session {
     let options = SessionOptions {
         output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
         notices: Arc::new(|_| {}),
@@ -120,6 +120,13 @@ const QUERIES: &[&str] = &[
     "SELECT array_agg(f ORDER BY f) FILTER (WHERE v > 0) AS fs, median(DISTINCT v) AS m, array_sort(array_agg(DISTINCT k)) AS ks, string_agg(k, '' ORDER BY k DESC) AS t, octet_length(string_agg(k, ', ')) AS u, count(DISTINCT v) AS n FROM s",
     "SELECT window.start AS w, median(v) AS m, percentile_cont(DISTINCT v, 0.4) AS p, count(*) AS n FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
     "SELECT window.start AS w, array_sort(array_agg(v)) AS vs, array_agg(named_struct('k', k, 'v', v) ORDER BY v, k) AS rows, median(v) AS m FROM s GROUP BY window(ts, '9 seconds', '3 seconds') HAVING median(v) < 20",
+    "SELECT n, count(*) AS keys, count(m) AS some, sum(m) AS t, avg(n) AS a FROM (SELECT k, count(*) AS n, sum(v) AS m FROM s GROUP BY k) x GROUP BY n",
+    "SELECT count(*) AS c, sum(n) AS t, avg(n) AS a, sum(v) FILTER (WHERE n > 1) AS f FROM (SELECT k, v, count(*) AS n FROM s GROUP BY k, v) x",
+    "SELECT keys, count(*) AS times FROM (SELECT n, count(*) AS keys FROM (SELECT k, v % 3 AS r, count(*) AS n FROM s GROUP BY k, v % 3) x GROUP BY n) y GROUP BY keys",
+    "SELECT r, count(*) AS keys FROM (SELECT v % 3 AS r, k FROM s GROUP BY v % 3, k HAVING sum(v) > 10) x GROUP BY r HAVING count(*) > 1",
+    "SELECT DISTINCT k, f, ts FROM s",
+    "SELECT k, count(*) AS n, count(f) AS m FROM (SELECT DISTINCT k, f FROM s) x GROUP BY k",
+    "SELECT k FROM s UNION SELECT name FROM t JOIN s ON s.k = t.k",
     "WITH big AS (SELECT k, v FROM s WHERE v > (SELECT min(limit_v) FROM t)) SELECT k, count(*) AS n, array_agg(v ORDER BY v) AS vs FROM big WHERE k IN (SELECT k FROM t) GROUP BY k",
 ];
 
@@ -138,24 +145,43 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn start(session: &Session, query: &str, mode: &str, checkpoint: &str, partitions: u8) -> Result<()> {
     run(session, &format!("SET partitions = {partitions}"))?;
-    run(
-        session,
-        &format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE {mode} TRIGGER MANUAL CHECKPOINT '{checkpoint}'"),
-    )
-    .map(drop)
+    let start =
+        format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE {mode} TRIGGER MANUAL CHECKPOINT '{checkpoint}'");
+    run(session, &start).map(drop)
 }
 
 /// Runs all that is due; where an armed point kills the query, starts it again and goes on.
-fn step(session: &Session, query: &str, mode: &str, checkpoint: &str, partitions: u8) -> Result<()> {
+fn settle(session: &Session, start: &dyn Fn() -> Result<()>) -> Result<()> {
     loop {
         match run(session, "STEP QUERY q 1000 BATCHES") {
             Ok(_) => return Ok(()),
-            Err(error) if error.to_string().contains("failpoint") => {
-                start(session, query, mode, checkpoint, partitions)?
-            }
+            Err(error) if error.to_string().contains("failpoint") => start()?,
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Does what is to happen, feeds, and runs all that is due.
+fn step(
+    session: &Session,
+    start: &dyn Fn(u8) -> Result<()>,
+    partitions: &mut u8,
+    event: Event,
+    inserts: &[String],
+) -> Result<()> {
+    match event {
+        Event::Nothing => {}
+        Event::Restart(n) => {
+            *partitions = n;
+            run(session, "STOP QUERY q")?;
+            start(n)?;
+        }
+        Event::Crash(point) => drop(run(session, &format!("CRASH QUERY q AT '{}'", POINTS[point]))?),
+    }
+    for insert in inserts {
+        run(session, insert)?;
+    }
+    settle(session, &|| start(*partitions))
 }
 
 fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), TestCaseError> {
@@ -169,26 +195,14 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
     ask(
         "CREATE TABLE t AS SELECT * FROM (VALUES ('a', 'first', -500), ('日本', 'Japan', 100), ('zz', 'none', 0)) AS x (k, name, limit_v)",
     )?;
+    let begin = |partitions: u8| start(&session, query, mode, &checkpoint, partitions);
     let mut partitions = 2;
-    start(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+    begin(partitions).map_err(fail)?;
     let mut begun = false;
     for (rows, event) in batches {
-        match event {
-            Event::Nothing => {}
-            Event::Restart(n) => {
-                partitions = *n;
-                ask("STOP QUERY q")?;
-                start(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
-            }
-            Event::Crash(point) => {
-                ask(&format!("CRASH QUERY q AT '{}'", POINTS[*point]))?;
-            }
-        }
-        if !rows.is_empty() {
-            let values: Vec<String> = rows.iter().map(Row::sql).collect();
-            ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
-        }
-        step(&session, query, mode, &checkpoint, partitions).map_err(fail)?;
+        let values: Vec<String> = rows.iter().map(Row::sql).collect();
+        let insert = (!rows.is_empty()).then(|| format!("INSERT INTO s VALUES {}", values.join(", ")));
+        step(&session, &begin, &mut partitions, *event, insert.as_slice()).map_err(fail)?;
         // Before the first row no batch has run, and a result table without a batch is empty.
         begun |= !rows.is_empty();
         if !begun {

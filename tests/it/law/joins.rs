@@ -3,10 +3,8 @@
 
 use proptest::prelude::*;
 
-use super::{Event, event, run, runner, session};
-use levada::checkpoint::failpoint::POINTS;
-use levada::error::{Error, Result};
-use levada::session::Session;
+use super::{Event, crash_at, event, run, runner, session, start, step};
+use levada::error::Error;
 
 /// Without bounds: nothing is ever final or late, so the table of the result is that of the batch after every step.
 const UNBOUNDED: &[(&str, &str)] = &[
@@ -63,42 +61,6 @@ fn row() -> impl Strategy<Value = Row> {
         .prop_map(|(left, k, v)| Row { left, k, v })
 }
 
-fn start(session: &Session, query: &str, mode: &str, checkpoint: &str, partitions: u8) -> Result<()> {
-    run(session, &format!("SET partitions = {partitions}"))?;
-    let start =
-        format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE {mode} TRIGGER MANUAL CHECKPOINT '{checkpoint}'");
-    run(session, &start).map(drop)
-}
-
-/// Does what is to happen, feeds, and runs all that is due; where an armed point kills the query, starts it again and goes on.
-fn step(
-    session: &Session,
-    start: &dyn Fn(u8) -> Result<()>,
-    partitions: &mut u8,
-    event: Event,
-    inserts: &[String],
-) -> Result<()> {
-    match event {
-        Event::Nothing => {}
-        Event::Restart(n) => {
-            *partitions = n;
-            run(session, "STOP QUERY q")?;
-            start(n)?;
-        }
-        Event::Crash(point) => drop(run(session, &format!("CRASH QUERY q AT '{}'", POINTS[point]))?),
-    }
-    for insert in inserts {
-        run(session, insert)?;
-    }
-    loop {
-        match run(session, "STEP QUERY q 1000 BATCHES") {
-            Ok(_) => return Ok(()),
-            Err(error) if error.to_string().contains("failpoint") => start(*partitions)?,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoint = folder.path().join("cp").display().to_string();
@@ -150,12 +112,11 @@ fn every_kind_of_join_equals_batch() {
         };
         (from..from + n).map(one).collect()
     };
-    let crash = |point: &str| Event::Crash(POINTS.iter().position(|p| *p == point).expect("a point"));
     let batches = [
         (rows(0, 9), Event::Nothing),
-        (rows(9, 1), crash("state.after")),
+        (rows(9, 1), crash_at("state.after")),
         (rows(10, 12), Event::Restart(3)),
-        (Vec::new(), crash("offsets.after")),
+        (Vec::new(), crash_at("offsets.after")),
         (rows(22, 8), Event::Restart(1)),
     ];
     for (mode, query) in UNBOUNDED {
@@ -237,12 +198,11 @@ fn every_kind_of_bounded_join_gives_what_is_final() {
         };
         (from..from + n).map(one).collect()
     };
-    let crash = |point: &str| Event::Crash(POINTS.iter().position(|p| *p == point).expect("a point"));
     let batches = [
         (rows(0, 12), Event::Nothing),
-        (rows(12, 1), crash("state.after")),
+        (rows(12, 1), crash_at("state.after")),
         (rows(13, 15), Event::Restart(3)),
-        (rows(28, 15), crash("sink.after")),
+        (rows(28, 15), crash_at("sink.after")),
     ];
     for query in BOUNDED {
         bounded_holds(query, &batches).unwrap_or_else(|e| panic!("{e}"));

@@ -4,7 +4,7 @@
 //! which one it was.
 
 use super::queries::{Dice, Query, many_rows, query, row};
-use super::{POINTS, run, session, start, step};
+use super::{POINTS, run, session, settle, start};
 use levada::session::Session;
 
 /// As many as an ordinary run of the tests has time for.
@@ -99,7 +99,8 @@ impl Trial {
                 _ => {}
             }
             begun |= self.feed(session)?;
-            step(session, &sql, mode, checkpoint, partitions).map_err(|e| format!("STEP: {e}"))?;
+            settle(session, &|| start(session, &sql, mode, checkpoint, partitions))
+                .map_err(|e| format!("STEP: {e}"))?;
             // Before the first row no batch has run, and a result table without a batch is empty.
             if begun && !self.closes_only() {
                 agree(&ask("SELECT * FROM r")?, &ask(&sql)?)?;
@@ -116,7 +117,7 @@ impl Trial {
             self.course.push(format!("INSERT INTO {name} VALUES {row}"));
             ask(&format!("INSERT INTO {name} VALUES {row}"))?;
         }
-        step(session, &sql, mode, checkpoint, partitions).map_err(|e| format!("STEP: {e}"))?;
+        settle(session, &|| start(session, &sql, mode, checkpoint, partitions)).map_err(|e| format!("STEP: {e}"))?;
         agree(&ask("SELECT * FROM r")?, &wanted)
     }
 
