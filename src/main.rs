@@ -91,9 +91,9 @@ struct TestArguments {
     /// Leave a file after so many failures
     #[arg(long, value_name = "N", default_value = "100")]
     max_errors: NonZeroUsize,
-    /// Of each scenario's matrix run only so many combinations, spread evenly
-    #[arg(long, value_name = "N")]
-    combinations: Option<NonZeroUsize>,
+    /// Of each scenario's matrix run those in which every two values of two axes meet, all, or N, spread evenly
+    #[arg(long, value_name = "pairs|all|N", default_value = "pairs")]
+    combinations: regress::Combinations,
     /// List the slowest records
     #[arg(long, value_name = "N", num_args = 0..=1, default_value = "0", default_missing_value = "10")]
     timing: usize,
@@ -142,7 +142,7 @@ fn test(arguments: TestArguments) -> u8 {
             labels: arguments.label.into_iter().collect(),
             max_errors: arguments.max_errors.get(),
             complete: arguments.complete,
-            combinations: arguments.combinations.map(NonZeroUsize::get),
+            combinations: arguments.combinations,
             until_line: None,
             interrupt: regress::Interrupt::default(),
             only: arguments.subtest,

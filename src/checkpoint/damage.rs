@@ -27,7 +27,7 @@ fn commit(n: i64) -> CommitEntry {
 }
 
 fn open(dir: &Path) -> Result<Checkpoint> {
-    Checkpoint::open(&dir.display().to_string(), "SELECT 1", Failpoints::default(), &LeaseTerms::default())
+    Checkpoint::open(&dir.display().to_string(), "SELECT 1", Failpoints::default(), &LeaseTerms::default(), false)
 }
 
 /// Batches 0 to 3, of which the last is logged and not committed.
@@ -80,6 +80,7 @@ fn an_intact_checkpoint_comes_back_with_its_id() {
         "SELECT 2",
         Failpoints::default(),
         &LeaseTerms::default(),
+        false,
     );
     let again = again.unwrap();
     assert_eq!((again.id(), again.query()), (id.as_str(), "SELECT 1"));
@@ -274,7 +275,7 @@ fn a_run_killed_anywhere_leaves_what_the_next_one_understands() {
         make(dir.path());
         let failpoints = Failpoints::default();
         let checkpoint =
-            Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default())
+            Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default(), false)
                 .unwrap();
         failpoints.arm("log.write", 1, action).unwrap();
         let error = checkpoint.log_commit(3, &commit(3)).unwrap_err();
@@ -310,7 +311,8 @@ fn a_lost_sync_shows_at_the_kill_that_follows() {
     make(dir.path());
     let failpoints = Failpoints::default();
     let checkpoint =
-        Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default()).unwrap();
+        Checkpoint::open(&dir.path().display().to_string(), "", failpoints.clone(), &LeaseTerms::default(), false)
+            .unwrap();
     failpoints.arm("log.write", 1, Action::LostFsync).unwrap();
     failpoints.arm("commit.after", 1, Action::Kill).unwrap();
     checkpoint.log_commit(3, &commit(3)).unwrap();

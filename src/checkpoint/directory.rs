@@ -54,14 +54,22 @@ enum Hold {
 impl Checkpoint {
     /// Opens or makes the checkpoint at `location` (a directory, a `file:` URL, a place in an object store) and takes its
     /// lease. `query` is the canonical SQL, written to `metadata` when it is made. A store is opened on the runtime that
-    /// the caller has entered.
+    /// the caller has entered. Without `durable` a local one is not synced: a loss of power may take what is committed.
     ///
     /// # Errors
     /// Conflict: another process or query of this one holds it (named). Corrupt: metadata damaged, of a newer format, or
     /// missing while there are logs; logs that do not fit each other. Unsupported: a store that promises too little.
-    pub fn open(location: &str, query: &str, failpoints: Failpoints, terms: &LeaseTerms) -> Result<Self> {
+    pub fn open(
+        location: &str,
+        query: &str,
+        failpoints: Failpoints,
+        terms: &LeaseTerms,
+        durable: bool,
+    ) -> Result<Self> {
         match Location::to_write(location, "a checkpoint")? {
-            Location::Local(root) => Self::open_local(location, LocalStore::new(&root), root, query, failpoints),
+            Location::Local(root) => {
+                Self::open_local(location, LocalStore::synced(&root, durable), root, query, failpoints)
+            }
             Location::Remote(url) => {
                 let root = Root::open(&url, &Settings::default())?;
                 let lease = RemoteLease::take(root.clone(), location, terms)?;

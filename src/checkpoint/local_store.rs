@@ -46,7 +46,12 @@ impl LocalStore {
 
     /// A store for files that nobody wants after a loss of power: never synced.
     pub fn volatile(root: impl Into<PathBuf>) -> Self {
-        LocalStore { durable: false, ..LocalStore::new(root) }
+        LocalStore::synced(root, false)
+    }
+
+    /// One or the other.
+    pub fn synced(root: impl Into<PathBuf>, durable: bool) -> Self {
+        LocalStore { durable, ..LocalStore::new(root) }
     }
 
     /// Ends all writing and removing through this store, also by other holders of it. Waits for a write that is

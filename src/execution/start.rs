@@ -34,8 +34,11 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     // Object stores answer on the runtime.
     let _entered = engine.runtime.enter();
     let failpoints = Failpoints::default();
+    // A test that steps its queries kills them, and never the machine.
+    let durable = !engine.stepped;
+    let terms = lease_terms(engine, &spec);
     let checkpoint = match &spec.checkpoint {
-        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone(), &lease_terms(engine, &spec))?,
+        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone(), &terms, durable)?,
         None => Checkpoint::temporary(&spec.sql, failpoints.clone())?,
     };
     let restart = Restart::read(&checkpoint)?;
@@ -58,6 +61,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         partitions: plan.last.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
+        durable,
     };
     let explain = crate::incremental::explain(&plan, &spec.target.name);
     let reads = reads(&plan);

@@ -271,6 +271,7 @@ mod tests {
             partitions: 1,
             committed: None,
             failpoints: crate::checkpoint::Failpoints::default(),
+            durable: false,
         };
         let inner = Box::new(blackhole::open(&crate::options::Options::default(), &context).unwrap());
         WatchedSink { inner, watchers: watchers.clone() }

@@ -105,10 +105,15 @@ pub fn check_stateless(mode: OutputMode) -> Result<()> {
     Ok(())
 }
 
-/// The mode table's rows for an aggregate on top. `closes`: it is grouped by a watermarked time.
-pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool) -> Result<()> {
+/// The mode table's rows for an aggregate on top. `closes`: it is grouped by a watermarked time; `watermarked`: what it
+/// reads has a watermark.
+pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, watermarked: bool) -> Result<()> {
     if mode != OutputMode::Append || closes {
         return Ok(());
+    }
+    if groups_by_time && watermarked {
+        return Err(Error::unsupported("OUTPUT MODE APPEND wants the watermarked column itself, or a window of it, among what the query groups by: what an expression makes of it carries no watermark")
+            .help("group by window(column, '1 hour') in place of date_trunc and its like, or use OUTPUT MODE UPDATE"));
     }
     if groups_by_time {
         return Err(Error::unsupported("OUTPUT MODE APPEND wants a watermark on the time that the query groups by: without one no window ever closes")

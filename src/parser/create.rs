@@ -152,6 +152,7 @@ fn column(cursor: &mut Cursor<'_>) -> Result<ColumnDef> {
         let what = if not_null { "a comma or )" } else { "NOT NULL, METADATA FROM, AS (…), a comma or )" };
         let error = cursor.expected(what, &["NOT", "METADATA", "AS"]);
         return Err(match closest(&name.value, ["watermark"]) {
+            _ if not_null && cursor.is(&["AS"]) => error.help("a computed column takes no NOT NULL: leave it out"),
             Some(_) if data_type.to_string().eq_ignore_ascii_case("for") => error.help("did you mean WATERMARK FOR?"),
             _ => error,
         });

@@ -251,7 +251,8 @@ impl<'a> Cursor<'a> {
             return Error::invalid_at(self.place(), format!("expected {what}, found {}", self.end.shown()));
         };
         let error = Error::invalid_at(lexeme.span, format!("expected {what}, found {}", shown(&lexeme.token)));
-        match lexeme.word().and_then(|word| closest(word, words.iter().copied())) {
+        let unlike = |word: &&str| !lexeme.is_word(word);
+        match lexeme.word().and_then(|word| closest(word, words.iter().copied()).filter(unlike)) {
             Some(word) => error.help(format!("did you mean {word}?")),
             None => error,
         }

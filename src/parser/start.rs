@@ -82,7 +82,8 @@ fn wrong_clause(lexemes: &[Lexeme], text: &str, cursor: &Cursor<'_>) -> Option<E
     const TRIES: usize = 16;
     let looks_like_head = |at: &usize| {
         let word = lexemes[*at].word().unwrap_or_default();
-        *at > 0 && word.len() > 3 && closest(word, HEADS).is_some()
+        let of_query = word.eq_ignore_ascii_case("WITH") && lexemes.get(at + 1).is_some_and(|l| l.is_word("WATERMARK"));
+        *at > 0 && word.len() > 3 && closest(word, HEADS).is_some() && !of_query
     };
     outside(lexemes).filter(looks_like_head).take(TRIES).find_map(|at| {
         query(&lexemes[..at], text, End::before(lexemes, at, cursor.end)).ok()?;

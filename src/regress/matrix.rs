@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqllogictest::{Record, SortMode, StatementExpect};
 
 use super::answer::Failure;
+use super::combinations::Combinations;
 use super::compare;
 use super::crash::Armed;
 use super::program;
@@ -61,7 +62,8 @@ impl<'a> FileRun<'a> {
     /// A combination gives another result.
     pub(super) fn scenario(&mut self, matrix: &Matrix, nodes: &[Node]) -> Result<(), Fault> {
         let finals: BTreeSet<Final> = nodes.iter().filter_map(final_of).collect();
-        let variants = some_of(variants(matrix), self.options.combinations);
+        let variants = variants(matrix, self.options.combinations);
+        let left_out = self::variants(matrix, Combinations::All).len() - variants.len();
         if variants.len() > 1 && finals.is_empty() {
             return Err(Fault::text(
                 "nothing says what must come out the same: end the scenario with sink NAME committed, or emitted QUERY all",
@@ -87,6 +89,7 @@ impl<'a> FileRun<'a> {
         if variants.len() == 1 && variants[0].is_as_written() {
             return Ok(());
         }
+        self.report.left_out_combinations += left_out;
         // How many combinations of a failpoint did not reach it, and of how many.
         let mut missed: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
         for variant in variants {
@@ -328,32 +331,16 @@ fn final_of(node: &Node) -> Option<Final> {
     }
 }
 
-fn variants(matrix: &Matrix) -> Vec<Variant> {
-    let mut out = Vec::new();
-    for crash in &matrix.crashes {
-        for parallelism in &matrix.parallelism {
-            for batch_rows in &matrix.batch_rows {
-                for restart_each_step in &matrix.restart_each_step {
-                    let (crash, parallelism) = (crash.clone(), *parallelism);
-                    let (batch_rows, restart_each_step) = (*batch_rows, *restart_each_step);
-                    out.push(Variant { crash, parallelism, batch_rows, restart_each_step });
-                }
-            }
-        }
-    }
-    out
-}
-
-/// So many of all combinations, spread evenly; each `n`-th is taken off the diagonal, so that no axis is left out where its
-/// length divides the distance.
-fn some_of(all: Vec<Variant>, wanted: Option<usize>) -> Vec<Variant> {
-    let (len, wanted) = (all.len(), wanted.unwrap_or(usize::MAX).max(1));
-    if wanted >= len {
-        return all;
-    }
-    let distance = len / wanted;
-    let places: BTreeSet<usize> = (0..wanted).map(|n| n * distance + n % distance).collect();
-    all.into_iter().enumerate().filter(|(n, _)| places.contains(n)).map(|(_, variant)| variant).collect()
+fn variants(matrix: &Matrix, wanted: Combinations) -> Vec<Variant> {
+    let Matrix { crashes, parallelism, batch_rows, restart_each_step } = matrix;
+    let places = wanted.of(&[crashes.len(), parallelism.len(), batch_rows.len(), restart_each_step.len()]);
+    let variant = |place: Vec<usize>| Variant {
+        crash: crashes[place[0]].clone(),
+        parallelism: parallelism[place[1]],
+        batch_rows: batch_rows[place[2]],
+        restart_each_step: restart_each_step[place[3]],
+    };
+    places.into_iter().map(variant).collect()
 }
 
 impl Variant {

@@ -7,6 +7,7 @@
 //! crate `sqllogictest` parses and runs its own records (`script` lifts ours out first); nothing here sleeps or tries again.
 
 mod answer;
+mod combinations;
 mod compare;
 mod complete;
 mod crash;
@@ -34,6 +35,7 @@ mod values;
 mod verdict;
 mod world;
 
+pub use combinations::Combinations;
 pub use files::{Files, Shard};
 pub use guard::Interrupt;
 pub use recording::Recording;

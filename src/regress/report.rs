@@ -98,6 +98,8 @@ pub struct FileReport {
     pub cases: Vec<Case>,
     /// Combinations of scenarios that ran.
     pub combinations: usize,
+    /// Combinations that were not asked for.
+    pub left_out_combinations: usize,
     /// All there is to say of each record that failed, and of which case it is.
     pub failed: Vec<(String, String)>,
     /// It is no test.
@@ -121,6 +123,14 @@ pub struct Case {
     /// Records that were left out: by conditions, and behind one that failed.
     pub skipped: usize,
     pub time: Duration,
+}
+
+/// `, 8 combinations`, or `, 3 of 8 combinations` where some were not asked for.
+pub fn combined(ran: usize, left_out: usize) -> String {
+    match left_out {
+        0 => format!(", {}", count(ran, "combination")),
+        _ => format!(", {ran} of {}", count(ran + left_out, "combination")),
+    }
 }
 
 impl FileReport {
@@ -149,6 +159,7 @@ impl FileReport {
             case.skipped += part.skipped;
         }
         self.combinations += other.combinations;
+        self.left_out_combinations += other.left_out_combinations;
         self.failed.extend(other.failed.into_iter().map(|(_, text)| (case.to_string(), text)));
         self.notes.extend(other.notes);
         if other.reached != Reached::End {
@@ -200,7 +211,7 @@ impl FileReport {
         };
         let mut line = format!("{word} {}: {}", self.file, count(self.ran(), "record"));
         if self.combinations > 0 {
-            line += &format!(", {}", count(self.combinations, "combination"));
+            line += &combined(self.combinations, self.left_out_combinations);
         }
         if self.skipped() > 0 {
             line += &format!(", {} skipped", self.skipped());

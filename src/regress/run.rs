@@ -13,6 +13,7 @@ use sqllogictest::{
 };
 
 use super::answer::{Connection, Failure};
+use super::combinations::Combinations;
 use super::compare;
 use super::complete::{self, Completion};
 use super::crash::Crashes;
@@ -38,8 +39,8 @@ pub struct Options {
     pub max_errors: usize,
     /// Expected lines are written anew.
     pub complete: bool,
-    /// Of each matrix only so many combinations are run, spread evenly.
-    pub combinations: Option<usize>,
+    /// Which combinations of each matrix are run.
+    pub combinations: Combinations,
     /// Only records up to this line are run.
     pub until_line: Option<usize>,
     /// Whether the user wants it to end.

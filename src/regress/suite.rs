@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::complete::Completion;
 use super::files::{Files, TestFile};
 use super::guard::Interrupt;
-use super::report::{self, FileReport, Reached, count};
+use super::report::{self, FileReport, Reached, combined, count};
 use super::run::{self, Options};
 use super::script;
 use super::verdict;
@@ -240,10 +240,8 @@ fn finish(suite: &Suite, reports: &[FileReport], watch: Stopwatch, out: &(dyn Fn
         }
         let ran: usize = reports.iter().map(FileReport::ran).sum();
         let combinations: usize = reports.iter().map(|report| report.combinations).sum();
-        let combined = match combinations {
-            0 => String::new(),
-            n => format!(", {}", count(n, "combination")),
-        };
+        let left_out: usize = reports.iter().map(|report| report.left_out_combinations).sum();
+        let combined = if combinations > 0 { combined(combinations, left_out) } else { String::new() };
         out(&format!(
             "{} ran{combined} in {}, {:.2} s",
             count(ran, "record"),

@@ -94,7 +94,10 @@ impl Session {
         let setting = own_name(&name.value);
         if setting.starts_with("datafusion.") {
             self.known_to_datafusion(name, &setting)?;
-            self.set_datafusion(&setting, text(&value)).map_err(|e| e.at(Some(name.span)))?;
+            self.set_datafusion(&setting, text(&value)).map_err(|e| {
+                let message = format!("{setting} can't be '{}': {e}", text(&value));
+                Error::invalid_at(name.span, message).help(format!("SHOW {setting} says what it is now"))
+            })?;
             return Ok(Answer::done("SET"));
         }
         known(name, &setting)?;

@@ -52,6 +52,8 @@ pub struct SinkContext {
     pub committed: Option<BatchId>,
     /// Where tests make the run crash: `manifest.write`.
     pub failpoints: Failpoints,
+    /// What is written to local files is synced.
+    pub durable: bool,
 }
 
 /// What [`Sink::begin`] answers.

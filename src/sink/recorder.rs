@@ -214,6 +214,7 @@ mod tests {
             partitions: 1,
             committed: None,
             failpoints: Default::default(),
+            durable: false,
         }
     }
 

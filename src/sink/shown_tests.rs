@@ -48,6 +48,7 @@ fn context(retracts: bool) -> SinkContext {
         partitions: 2,
         committed: None,
         failpoints: Default::default(),
+        durable: false,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The regression suites in `tests/slt/`, run by the real program: all their records, and of each scenario's matrix some
-//! combinations. `levada test tests/slt` of a release build runs them all.
+//! combinations. `levada test tests/slt --combinations all` of a release build runs them all.
 
 use std::path::Path;
 use std::process::Command;

@@ -147,7 +147,7 @@ fn what_files_cannot_hold_is_refused() {
 #[test]
 fn a_full_disk_is_named() {
     // Every write to this device fails as on a full disk.
-    let device = LocalFolder::new("/dev".into(), "/dev");
+    let device = LocalFolder::new("/dev".into(), "/dev", true);
     for (format, compression) in [("json", "none"), ("csv", "gzip"), ("json", "zstd"), ("parquet", "snappy")] {
         let format = FileFormat::parse(format, Some(compression)).unwrap();
         let file = device.create("full").unwrap();

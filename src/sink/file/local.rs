@@ -15,11 +15,13 @@ pub(super) struct LocalFolder {
     root: PathBuf,
     /// As the user wrote it.
     written: String,
+    /// Files and their names are synced.
+    durable: bool,
 }
 
 impl LocalFolder {
-    pub(super) fn new(root: PathBuf, written: &str) -> Self {
-        LocalFolder { root, written: written.to_string() }
+    pub(super) fn new(root: PathBuf, written: &str, durable: bool) -> Self {
+        LocalFolder { root, written: written.to_string(), durable }
     }
 
     fn collect_strays(&self, folder: &str, named: &BTreeSet<String>, strays: &mut Vec<String>) -> Result<()> {
@@ -50,19 +52,22 @@ impl Folder for LocalFolder {
         if self.root.exists() && !self.root.is_dir() {
             return Err(Error::invalid(format!("{} is a file; the file sink's path is a folder", self.written)));
         }
-        make_folder(&self.root)
+        make_folder(&self.root, self.durable)
     }
 
     /// Creates the file, or begins it again where an abandoned batch of this run has left it.
     fn create(&self, path: &str) -> Result<Box<dyn PartFile>> {
         let path = self.root.join(path);
-        make_folder(path.parent().unwrap_or(&self.root))?;
+        make_folder(path.parent().unwrap_or(&self.root), self.durable)?;
         let file = File::create(&path).map_err(|e| Error::io(format!("creating {}", path.display()), &e))?;
-        Ok(Box::new(LocalPart { file, path }))
+        Ok(Box::new(LocalPart { file, path, durable: self.durable }))
     }
 
     /// Syncs the folders of the files.
     fn settle(&self, paths: &[String]) -> Result<()> {
+        if !self.durable {
+            return Ok(());
+        }
         let folders: BTreeSet<&str> =
             paths.iter().map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder)).collect();
         folders.into_iter().try_for_each(|folder| match folder {
@@ -109,6 +114,7 @@ impl Folder for LocalFolder {
 struct LocalPart {
     file: File,
     path: PathBuf,
+    durable: bool,
 }
 
 impl Write for LocalPart {
@@ -128,7 +134,9 @@ impl PartFile for LocalPart {
 
     /// The content is synced. The name in its folder is not, yet.
     fn finish(self: Box<Self>) -> Result<Box<dyn Finished>> {
-        self.file.sync_all().map_err(|e| Error::io(format!("syncing {}", self.path.display()), &e))?;
+        if self.durable {
+            self.file.sync_all().map_err(|e| Error::io(format!("syncing {}", self.path.display()), &e))?;
+        }
         Ok(Box::new(Synced))
     }
 }
@@ -141,20 +149,20 @@ impl Finished for Synced {
     }
 }
 
-/// Makes a folder and those above it, each durable in the one above.
-fn make_folder(folder: &Path) -> Result<()> {
+/// Makes a folder and those above it, each synced in the one above where it is to be durable.
+fn make_folder(folder: &Path, durable: bool) -> Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
     let above = folder.parent().unwrap_or(Path::new(""));
-    make_folder(above)?;
+    make_folder(above, durable)?;
     match fs::create_dir(folder) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists || !folder.is_dir() => {
             return Err(Error::io(format!("creating folder {}", folder.display()), &e));
         }
         _ => {}
     }
-    sync_folder(if above.as_os_str().is_empty() { Path::new(".") } else { above })
+    if durable { sync_folder(if above.as_os_str().is_empty() { Path::new(".") } else { above }) } else { Ok(()) }
 }
 
 fn sync_folder(folder: &Path) -> Result<()> {

@@ -108,8 +108,8 @@ pub fn open(options: &Options, context: &SinkContext) -> Result<FileSink> {
     let failing = |store| Arc::new(FailStore::manifest(store, context.failpoints.clone()));
     match Location::to_write(path, "files")? {
         Location::Local(root) => {
-            let store = Arc::new(LocalStore::new(root.clone()));
-            let folder = Box::new(LocalFolder::new(root, path));
+            let store = Arc::new(LocalStore::synced(root.clone(), context.durable));
+            let folder = Box::new(LocalFolder::new(root, path, context.durable));
             let sink = open_in(options, context, path, folder, failing(store.clone()))?;
             // Only now: until the manifest is ours, a temporary file in it may be being written.
             store.sweep(manifest::FOLDER)?;

@@ -42,6 +42,7 @@ pub(super) fn context(query_id: &str, run_id: &str) -> SinkContext {
         partitions: 2,
         committed: None,
         failpoints: Failpoints::default(),
+        durable: false,
     }
 }
 
@@ -235,7 +236,7 @@ impl Store for Unsure {
 fn an_entry_that_may_have_been_written_keeps_its_files() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(Unsure(LocalStore::new(dir.path()), false.into()));
-    let folder = Box::new(LocalFolder::new(dir.path().to_path_buf(), "out"));
+    let folder = Box::new(LocalFolder::new(dir.path().to_path_buf(), "out", true));
     let mut sink = open_in(&json(dir.path()), &context("a", "run"), "out", folder, store.clone()).unwrap();
     store.1.store(true, std::sync::atomic::Ordering::SeqCst);
     assert!(run(&mut sink, 0, vec![numbers([1])]).unwrap_err().is_transient());

@@ -30,6 +30,7 @@ fn opened(mode: OutputMode) -> (Arc<ResultTable>, TableSink) {
         partitions: 2,
         committed: None,
         failpoints: Default::default(),
+        durable: false,
     };
     let sink = open(table.clone(), &context).unwrap();
     (table, sink)

@@ -46,6 +46,14 @@ const UNBOUNDED: &[(&str, &str)] = &[
     ),
     ("UPDATE", "SELECT k, v FROM s WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) % 2 = 1)"),
     ("UPDATE", "SELECT s.k, count(*) AS n, sum(u.v) AS t FROM s JOIN u ON s.k = u.k GROUP BY s.k"),
+    (
+        "UPDATE",
+        "SELECT s.k, count(*) AS n, count(u.k) AS m, sum(u.v) AS t FROM s LEFT JOIN u ON s.k = u.k GROUP BY s.k",
+    ),
+    (
+        "COMPLETE",
+        "SELECT s.v, count(*) AS n, count(u.k) AS m, sum(u.v) AS t FROM s FULL JOIN u ON s.k = u.k AND s.v > u.v GROUP BY s.v",
+    ),
     ("COMPLETE", "SELECT s.k, count(*) AS n, sum(u.v) AS t FROM s JOIN u ON s.k = u.k GROUP BY s.k"),
 ];
 
