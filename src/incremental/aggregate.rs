@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::batch_cell::BatchCell;
 use super::chain::chain;
 use super::fragment::{Fragment, as_aggregate, partial_of};
+use super::grouping_sets;
 use super::lower::values_of;
 use super::names::Names;
 use super::panes::{PanesExec, pane};
@@ -125,7 +126,8 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, emit: Emit, reque
         let rows =
             window_call(&call).map(|c| c.time.clone()).ok_or_else(|| Error::internal("a window without a time"))?;
         let rows = instant(rows, input.schema())?;
-        input = Tap::plan(input, rows, TapKind::Late(rule), request.cell);
+        let tap = &mut |input| Tap::plan(input, rows.clone(), TapKind::Late(rule.clone()), request.cell);
+        input = grouping_sets::under(input, tap)?;
         if shape.overlaps() && panes_allowed(&groups, &functions, key) {
             groups[key] = with_name(&groups[key], pane_call(&call, shape)?);
             panes = Some((key, shape));
@@ -322,7 +324,8 @@ pub fn late_tap(
         EventTime::Window(_) => get_field(column, "end"),
         _ => column,
     };
-    Ok(Tap::plan(input, column, TapKind::Late(rule), request.cell))
+    let tap = &mut |input| Tap::plan(input, column.clone(), TapKind::Late(rule.clone()), request.cell);
+    Ok(grouping_sets::under(input, tap)?)
 }
 
 /// A time, or the last instant of a window.

@@ -27,6 +27,7 @@ use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_sc
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
+use super::grouping_sets;
 use super::join;
 use super::join_plan::prepare;
 use super::linear;
@@ -60,7 +61,7 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let plan = prepare(state, plan)?;
+    let plan = prepare(state, grouping_sets::spread(plan)?)?;
     let top = top_aggregate(&plan)?;
     let joins = any(&plan, is_join_of_streams);
     check(&plan, joins, mode)?;
@@ -381,11 +382,9 @@ impl Cutter<'_> {
     }
 
     async fn aggregate(&mut self, aggregate: Aggregate, above: Above) -> Result<Part> {
-        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-            return Err(Error::not_yet("GROUPING SETS, ROLLUP and CUBE over a stream"));
-        }
         let time = time_key(&aggregate);
-        mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate))?;
+        let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
+        mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above { filters: false, top: false }).await?;
         let columns: Vec<_> = aggregate.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let comes_and_goes = self.mode == OutputMode::Update && above.filters;

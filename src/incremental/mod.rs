@@ -10,6 +10,7 @@ mod cut;
 mod deduplicate;
 mod explain;
 mod fragment;
+mod grouping_sets;
 mod join;
 mod join_plan;
 mod join_side;

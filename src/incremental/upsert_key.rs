@@ -24,8 +24,10 @@ pub fn upsert_key(plan: &LogicalPlan) -> Option<Vec<usize>> {
 fn trace(plan: &LogicalPlan) -> Option<(Vec<Shown>, usize)> {
     match plan {
         LogicalPlan::Aggregate(aggregate) if reads_stream(plan) => {
-            let keys = aggregate.group_expr.len();
-            let shown = (0..aggregate.schema.fields().len()).map(|n| (n < keys).then(|| BTreeSet::from([n])));
+            let columns = aggregate.schema.fields().len();
+            // Of grouping sets the id of the set is one more.
+            let keys = columns - aggregate.aggr_expr.len();
+            let shown = (0..columns).map(|n| (n < keys).then(|| BTreeSet::from([n])));
             Some((shown.collect(), keys))
         }
         LogicalPlan::Projection(projection) => {

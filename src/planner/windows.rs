@@ -59,11 +59,7 @@ fn rewrite_block(select: &mut ast::Select, order_by: Option<&mut ast::OrderBy>) 
         return Err(Error::unsupported("GROUP BY ALL can't be used together with window(…)")
             .help("name the columns to group by"));
     };
-    for group in groups.iter_mut() {
-        if names_window(group, &select.projection, &window) {
-            *group = window.start();
-        }
-    }
+    groups.iter_mut().for_each(|group| name_start(group, &select.projection, &window));
     let mut replace = Replace { window: &window, depth: 0 };
     for item in &mut select.projection {
         replace_item(item, &mut replace);
@@ -121,6 +117,18 @@ impl Window {
             () if is(name, "end") => Some((self.end(), "end")),
             () => None,
         }
+    }
+}
+
+/// Puts the start in place of a GROUP BY entry that means the window, alone or in a grouping set.
+fn name_start(group: &mut Expr, projection: &[SelectItem], window: &Window) {
+    match group {
+        Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
+            sets.iter_mut().flatten().for_each(|group| name_start(group, projection, window));
+        }
+        Expr::Tuple(group) => group.iter_mut().for_each(|group| name_start(group, projection, window)),
+        group if names_window(group, projection, window) => *group = window.start(),
+        _ => {}
     }
 }
 
