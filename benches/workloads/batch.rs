@@ -7,15 +7,20 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use levada::clock::Stopwatch;
 
-/// Runs `sql` over the files of a folder as table `input`, and drops the rows.
-pub fn run(columns: &str, format: &str, place: &Path, sql: &str) -> Duration {
+use crate::levada::Input;
+
+/// Runs `sql` over folders of files, each a table, and drops the rows.
+pub fn run(inputs: &[Input], format: &str, data: &Path, sql: &str) -> Duration {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let context = SessionContext::new();
-        let columns = columns.replace("TIMESTAMP(3)", "TIMESTAMP");
-        let table =
-            format!("CREATE EXTERNAL TABLE input ({columns}) STORED AS {format} LOCATION '{}/'", place.display());
-        context.sql(&table).await.expect("a table");
+        for Input { name, data: folder, columns, .. } in inputs {
+            let columns = columns.replace("TIMESTAMP(3)", "TIMESTAMP");
+            let place = data.join(format!("{folder}-{format}"));
+            let table =
+                format!("CREATE EXTERNAL TABLE {name} ({columns}) STORED AS {format} LOCATION '{}/'", place.display());
+            context.sql(&table).await.expect("a table");
+        }
         let watch = Stopwatch::start();
         let rows = context.sql(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let mut rows = rows.execute_stream().await.unwrap_or_else(|e| panic!("{sql}: {e}"));

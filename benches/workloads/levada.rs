@@ -9,6 +9,7 @@ use levada::session::{Answer, Session, SessionOptions};
 
 pub const BIDS: &str =
     "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, date_time TIMESTAMP(3), extra STRING";
+pub const AUCTIONS: &str = "id BIGINT, seller BIGINT, category BIGINT, initial_bid BIGINT, reserve BIGINT, item_name STRING, date_time TIMESTAMP(3), expires TIMESTAMP(3)";
 pub const USERS: &str = "user_id BIGINT, amount BIGINT, event_time TIMESTAMP(3)";
 
 pub fn session() -> Session {
@@ -60,13 +61,24 @@ pub fn rows_of(session: &Session, sql: &str) -> String {
     text.join("; ")
 }
 
-/// A stream `input` over a folder, one file a batch.
-pub fn create_input(session: &Session, columns: &str, watermark: Option<&str>, format: &str, place: &Path) {
-    let watermark = watermark.map(|c| format!(", WATERMARK FOR {c} AS {c} - INTERVAL '5 seconds'")).unwrap_or_default();
+/// A stream over a folder of files.
+pub struct Input {
+    pub name: &'static str,
+    /// The folder without its format: `bids` for `bids-json`.
+    pub data: &'static str,
+    pub columns: &'static str,
+    pub watermark: Option<&'static str>,
+}
+
+/// A stream over a folder, one file a batch.
+pub fn create_input(session: &Session, input: &Input, format: &str, place: &Path) {
+    let Input { name, columns, .. } = input;
+    let watermark =
+        input.watermark.map(|c| format!(", WATERMARK FOR {c} AS {c} - INTERVAL '5 seconds'")).unwrap_or_default();
     run(
         session,
         &format!(
-            "CREATE STREAM input ({columns}{watermark}) WITH (connector = 'file', path = '{}', format = '{format}', max_files_per_trigger = 1)",
+            "CREATE STREAM {name} ({columns}{watermark}) WITH (connector = 'file', path = '{}', format = '{format}', max_files_per_trigger = 1)",
             place.display()
         ),
     );

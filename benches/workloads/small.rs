@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use levada::clock::Stopwatch;
 
-use crate::levada::{BIDS, USERS, create_input, run, session};
+use crate::levada::{BIDS, Input, USERS, create_input, run, session};
 use crate::{Asked, median, percentile};
 
 const ROWS: usize = 1_000;
@@ -24,7 +24,8 @@ pub fn batches(asked: &Asked) {
     let input = folder.path().join("input");
     cut(&asked.data.join("bids-json"), &input, FILES);
     let session = session();
-    create_input(&session, BIDS, Some("date_time"), "json", &input);
+    let stream = Input { name: "input", data: "bids", columns: BIDS, watermark: Some("date_time") };
+    create_input(&session, &stream, "json", &input);
     run(
         &session,
         &format!(
@@ -82,7 +83,8 @@ pub fn restart(asked: &Asked) {
     );
     let begin = || {
         let session = session();
-        create_input(&session, USERS, None, "json", &input);
+        let stream = Input { name: "input", data: "users", columns: USERS, watermark: None };
+        create_input(&session, &stream, "json", &input);
         let watch = Stopwatch::start();
         run(&session, &start);
         run(&session, "AWAIT QUERY q");
