@@ -10,6 +10,7 @@ mod batch;
 mod large;
 mod levada;
 mod memory;
+mod nexmark;
 mod small;
 mod throughput;
 
@@ -41,6 +42,7 @@ fn main() {
     let names = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let asked = Asked { data, runs, names };
     throughput::run_all(&asked);
+    nexmark::run_all(&asked);
     small::batches(&asked);
     small::restart(&asked);
     small::process(&asked);

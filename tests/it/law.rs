@@ -4,6 +4,7 @@
 //! runs; the result table of each must be what the same SELECT gives as a batch over the same rows.
 
 mod joins;
+mod nexmark;
 mod queries;
 mod random;
 
