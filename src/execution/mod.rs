@@ -26,12 +26,18 @@ mod start;
 mod statics;
 /// The handle of a query.
 mod streaming_query;
+/// What the batches of a run have done, added up.
+mod tally;
 /// When it may begin.
 mod trigger;
 /// Those who look on.
 mod watchers;
 /// The watermark of a query.
 mod watermark;
+/// What EXPLAIN WHY goes by.
+mod why;
+/// EXPLAIN WHY as text.
+mod why_text;
 
 pub use samples::{BadSample, KEPT as SAMPLES_KEPT, LateSample};
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};

@@ -94,9 +94,15 @@ impl Run {
         if self.replay.is_some() {
             return Ok(true);
         }
+        let (data, due) = self.look()?;
+        Ok(data || due)
+    }
+
+    /// Whether sources have anything, and whether a batch without data is due.
+    pub fn look(&mut self) -> Result<(bool, bool)> {
         let ends = self.ask(&Asked { look: true, ..Asked::default() })?;
         self.watermarks.settle(self.engine.clock.now());
-        Ok(ends != self.ends || self.no_data_due())
+        Ok((ends != self.ends, self.no_data_due()))
     }
 
     /// AVAILABLE NOW: how far each source goes now.

@@ -85,6 +85,12 @@ impl Measured {
         self.dropped = plan.cell.all_dropped();
     }
 
+    /// Rows that each operator dropped as their keys were there, by how many states it has.
+    pub fn duplicates(&self, states: impl Iterator<Item = usize>) -> Vec<u64> {
+        let mut measured = self.state.iter();
+        states.map(|n| measured.by_ref().take(n).filter_map(|state| state.duplicates).sum()).collect()
+    }
+
     /// The document of the batch.
     pub fn document(&self, run: &Run, next: &NextBatch, since_last: Option<i64>) -> Value {
         let total = self.elapsed();

@@ -10,7 +10,8 @@ use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
-use super::streaming_query::{QueryHandle, Shared};
+use super::streaming_query::{Explained, QueryHandle, Shared};
+use super::tally::Tally;
 use super::watchers::{WatchedSink, Watchers};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
@@ -59,7 +60,11 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),
     };
-    let explain = crate::incremental::explain(&plan, &spec.target.name);
+    let table = spec.result_table.as_ref().map(|table| table.name());
+    let explain = Explained {
+        plan: crate::incremental::explain(&plan, &spec.target.name),
+        states: crate::incremental::explain_state(&plan, table),
+    };
     let reads = reads(&plan);
     let watchers = Arc::new(Watchers::default());
     let sink = WatchedSink { inner: (spec.open_sink)(context.clone())?, watchers: watchers.clone() };
@@ -103,7 +108,9 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         inner.watermark = run.watermarks.query();
     });
     let handle = QueryHandle::new(shared.clone());
-    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
+    let resumed = run.next_id.checked_sub(1);
+    let (stop_after, tally) = (spec.stop_after, Tally::default());
+    let thread = QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally };
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;

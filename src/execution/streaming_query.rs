@@ -15,9 +15,12 @@ use super::progress::ProgressLog;
 use super::samples::{BadSample, LateSample, Samples};
 use super::trigger::ends;
 use super::watchers::{Watch, Watchers};
+use super::why::{Ending, Facts, Now, Work};
+use super::why_text;
 use crate::checkpoint::Failpoints;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
+use crate::incremental::{ExplainedState, state_text};
 use crate::parser::{AwaitUntil, Step, StopHow, Trigger};
 use crate::sink::SinkContext;
 
@@ -56,12 +59,18 @@ pub struct StopReceipt {
     pub state_rows: Option<u64>,
 }
 
+/// The plan as EXPLAIN shows it, and what bounds its states.
+pub(super) struct Explained {
+    pub plan: String,
+    pub states: Vec<ExplainedState>,
+}
+
 /// What a handle and the query's thread share.
 pub(super) struct Shared {
     /// What its sink was opened for: its name, its ids, its columns.
     pub context: SinkContext,
     pub reads: Vec<String>,
-    pub explain: String,
+    pub explain: Explained,
     pub abandon: Arc<AtomicBool>,
     pub watchers: Arc<Watchers>,
     /// See [`super::Engine::stepped`].
@@ -101,6 +110,14 @@ pub(super) struct Inner {
     pub state_rows: Vec<(String, usize, u64, u64)>,
     /// The watermark that the next batch will use, in milliseconds.
     pub watermark: Option<i64>,
+    /// It looks for a batch or runs one: it hears no orders.
+    pub busy: bool,
+    /// What EXPLAIN WHY goes by, as of the last batch.
+    pub facts: Option<Facts>,
+    pub ending: Ending,
+    /// Somebody wants to know what there is to do; the answer.
+    pub why_wanted: bool,
+    pub work: Option<Option<Work>>,
     /// Somebody wants to see what the operators remember; the answer.
     pub state_wanted: bool,
     pub state_contents: Option<Result<StateContents>>,
@@ -110,7 +127,7 @@ impl Shared {
     pub fn new(
         context: SinkContext,
         reads: Vec<String>,
-        explain: String,
+        explain: Explained,
         trigger: Trigger,
         abandon: Arc<AtomicBool>,
         watchers: Arc<Watchers>,
@@ -144,6 +161,11 @@ impl Shared {
             receipt: None,
             state_rows: Vec::new(),
             watermark: None,
+            busy: false,
+            facts: None,
+            ending: Ending::Stopped,
+            why_wanted: false,
+            work: None,
             state_wanted: false,
             state_contents: None,
         };
@@ -413,7 +435,42 @@ impl QueryHandle {
 
     /// `EXPLAIN QUERY`: the incremental plan as a tree.
     pub fn explain(&self) -> String {
-        self.shared.explain.clone()
+        self.shared.explain.plan.clone()
+    }
+
+    /// `EXPLAIN STATE`: what bounds each state, and how many rows it holds.
+    pub fn explain_state(&self) -> String {
+        let held = self.state_rows();
+        let rows = |name: &str| {
+            let of: Vec<u64> = held.iter().filter(|(state, ..)| state == name).map(|(_, _, rows, _)| *rows).collect();
+            (!of.is_empty()).then(|| of.iter().sum())
+        };
+        state_text(&self.shared.explain.states, rows)
+    }
+
+    /// `EXPLAIN WHY`: why the query gives out nothing, or not yet. `cancelled` is asked while waiting; a batch that runs is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// Cancelled: the user gave up.
+    pub fn why(&self, cancelled: &dyn Fn() -> bool) -> Result<String> {
+        self.shared.update(|inner| {
+            inner.work = None;
+            inner.why_wanted = true;
+        });
+        let runs = |message: &str| ["Processing", "No new data", "Retrying"].iter().any(|word| message.starts_with(word));
+        let now = self.wait_for(None, cancelled, "to say what it waits for", |inner| {
+            if inner.ended {
+                return Some(inner.status.last_error.clone().map_or(Now::Ended(inner.ending), Now::Failed));
+            }
+            if let Some(work) = inner.work.take() {
+                return Some(if inner.paused { Now::Paused } else { Now::Waits(work) });
+            }
+            (inner.busy && runs(&inner.status.message)).then(|| Now::Busy(inner.status.message.clone()))
+        })?;
+        let inner = self.shared.lock();
+        let facts = inner.facts.as_ref().ok_or_else(|| Error::internal("a query of which nothing is known"))?;
+        Ok(why_text::explain(facts, &now))
     }
 
     /// `SHOW STATE`: operator, partition, rows, bytes.

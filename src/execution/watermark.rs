@@ -25,6 +25,26 @@ struct InputWatermark {
     seen_at: i64,
 }
 
+impl InputWatermark {
+    /// It no longer holds the others.
+    fn is_idle(&self, now: i64) -> bool {
+        self.idle_after_millis.is_some_and(|after| now.saturating_sub(self.seen_at) >= after)
+    }
+}
+
+/// One input's watermark, for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Microseconds.
+    pub delay: i64,
+    /// Milliseconds, as all that follow.
+    pub idle_after: Option<i64>,
+    pub current: Option<i64>,
+    /// For how long no row has come.
+    pub silent: i64,
+    pub idle: bool,
+}
+
 impl Watermarks {
     /// All undefined; `now` is when the query starts.
     pub fn new(inputs: &[WatermarkInput], max_policy: bool, now: i64) -> Self {
@@ -74,14 +94,29 @@ impl Watermarks {
     }
 
     fn minimum(&self, now: i64) -> Option<i64> {
-        let idle =
-            |i: &&InputWatermark| i.idle_after_millis.is_some_and(|after| now.saturating_sub(i.seen_at) >= after);
-        let mut waiting = self.inputs.iter().filter(|i| !idle(i)).peekable();
+        let mut waiting = self.inputs.iter().filter(|i| !i.is_idle(now)).peekable();
         if waiting.peek().is_none() {
             return self.inputs.iter().filter_map(|i| i.current).max();
         }
         // An input that was never seen holds the others: there is no minimum yet.
         waiting.map(|i| i.current).collect::<Option<Vec<i64>>>()?.into_iter().min()
+    }
+
+    /// Whether the largest of the inputs' watermarks counts.
+    pub fn takes_largest(&self) -> bool {
+        self.max_policy
+    }
+
+    /// Each input as it stands at `now`.
+    pub fn standings(&self, now: i64) -> Vec<Standing> {
+        let of = |i: &InputWatermark| Standing {
+            delay: i.delay_micros,
+            idle_after: i.idle_after_millis,
+            current: i.current,
+            silent: now.saturating_sub(i.seen_at),
+            idle: i.is_idle(now),
+        };
+        self.inputs.iter().map(of).collect()
     }
 
     /// The query's watermark.

@@ -210,6 +210,11 @@ impl LeafExec {
         Ok(LeafExec { leaf, wanted, properties: Arc::new(properties), streams: Mutex::new((0, Vec::new())) })
     }
 
+    /// Rows that the leaf has given in this run.
+    pub fn rows(&self) -> u64 {
+        self.leaf.rows()
+    }
+
     fn open(&self) -> Result<(u64, Vec<Option<SendableRecordBatchStream>>)> {
         let (run, input) = {
             let state = lock(&self.leaf.state);

@@ -98,13 +98,13 @@ impl FileRun<'_> {
                 self.crashes.add(node, Armed { point, hit, action });
                 Ok(())
             }
-            Own::Plan { query, lines } => {
-                let plan = self.world.without_folder(&self.world.query(&query)?.explain());
+            Own::Plan { query, of, lines } => {
+                let plan = self.world.without_folder(&self.world.explained(&query, of)?);
                 let actual: Vec<String> = plan.lines().map(str::to_string).collect();
                 match actual == lines {
                     true => Ok(()),
                     false => {
-                        Err(Fault::lines(format!("the plan of query {query}"), &lines, &actual)
+                        Err(Fault::lines(format!("what EXPLAIN says of query {query}"), &lines, &actual)
                             .edit(Edit::Block(actual)))
                     }
                 }

@@ -4,7 +4,7 @@ use sqllogictest::{ColumnType, SortMode};
 
 use super::head::{Head, name};
 use super::place::Broken;
-use super::record::{Block, Check, CheckOp, Feed, Own, Program, Rows, StepHow, Which};
+use super::record::{Block, Check, CheckOp, Feed, Own, Program, Rows, Shown, StepHow, Which};
 use super::values::Letter;
 use crate::checkpoint::failpoint::Action;
 use crate::error::closest;
@@ -159,11 +159,18 @@ pub fn parse(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, B
         }
         "plan" => {
             let query = head.name("the query's name")?;
+            let of = if head.take("why") {
+                Shown::Why
+            } else if head.take("state") {
+                Shown::State
+            } else {
+                Shown::Plan
+            };
             head.end()?;
             let (before, expected) = body.split();
             Lines { lines: before, ..body }.nothing(head)?;
             let lines = expected.map_or_else(Vec::new, |e| owned(e.lines));
-            Ok((Own::Plan { query, lines }, expected.map_or_else(Block::default, Lines::block)))
+            Ok((Own::Plan { query, of, lines }, expected.map_or_else(Block::default, Lines::block)))
         }
         "require" => {
             let what = head.want("a connector, a format or a function")?.to_string();

@@ -39,8 +39,8 @@ pub enum Own {
     RestartEngine { wipe: bool },
     /// `crash at POINT [hit N] [kill|error|torn K|enospc|lost-fsync]`
     Crash { point: String, hit: u64, action: Action },
-    /// `plan QUERY`
-    Plan { query: String, lines: Vec<String> },
+    /// `plan QUERY [why|state]`
+    Plan { query: String, of: Shown, lines: Vec<String> },
     /// `shell [ARGUMENTS]`, or `tty COLSxROWS [ARGUMENTS]`
     Program(Program),
     /// `require WHAT`
@@ -123,6 +123,14 @@ pub enum StepHow {
     Crashed,
     /// The query fails, and this is found in its error.
     Error(Regex),
+}
+
+/// What `plan` shows of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Plan,
+    Why,
+    State,
 }
 
 /// Which batches `emitted` speaks of.

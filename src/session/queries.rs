@@ -99,6 +99,16 @@ impl Session {
         Ok(Answer::Text(self.query(name)?.explain()))
     }
 
+    /// Why a query gives out nothing, or not yet.
+    pub(super) fn explain_why(&self, name: &Name) -> Result<Answer> {
+        self.query(name)?.why(&|| self.cancel.is_cancelled()).map(Answer::Text)
+    }
+
+    /// What bounds the state of a query that was started, and how large it is.
+    pub(super) fn explain_state_of(&self, name: &Name) -> Result<Answer> {
+        Ok(Answer::Text(self.query(name)?.explain_state()))
+    }
+
     /// Moves the manual clock.
     pub(super) fn advance_clock(&self, to: ClockMove) -> Result<Answer> {
         let clock = self.clock();

@@ -315,6 +315,11 @@ impl StateTable {
         self.by_time.due(time)
     }
 
+    /// When the next slot may be forgotten.
+    pub fn next_due(&self) -> Option<i64> {
+        self.by_time.first()
+    }
+
     /// Whether any slot's time is at or before `time`.
     pub fn any_due(&self, time: i64) -> bool {
         self.by_time.any_due(time)
