@@ -16,6 +16,7 @@ fn offsets(n: i64) -> OffsetEntry {
         timestamp: 1_700_000_000_000 + n,
         watermarks: BTreeMap::from([("bids#2".to_string(), -n)]),
         watermark: (n > 0).then_some(-n),
+        drains: false,
         conf: BTreeMap::from([("multiple_watermark_policy".to_string(), "min".to_string())]),
         statics: BTreeMap::from([("t".to_string(), "v1".to_string())]),
         sources: BTreeMap::from([("bids".to_string(), bids), ("bids#2".to_string(), SourceOffsets::default())]),

@@ -30,8 +30,8 @@ impl Run {
         if next.is_new {
             self.step(measured, "offsets", "walCommit", |run, _| run.checkpoint.log_offsets(n, entry))?;
         }
-        let info =
-            BatchInfo { timestamp: entry.timestamp, late_watermark: next.late_watermark, watermark: entry.watermark };
+        let watermark = if entry.drains { Some(BatchInfo::END) } else { entry.watermark };
+        let info = BatchInfo { timestamp: entry.timestamp, late_watermark: next.late_watermark, watermark };
         self.plan.cell.begin(info);
         self.step(measured, "read", "getBatch", |run, _| run.fill_leaves(entry))?;
         let begin = self.with_sink(|sink| sink.begin(n))?;
@@ -46,6 +46,7 @@ impl Run {
             let summary = BatchSummary {
                 input_rows: measured.input_rows,
                 watermark: entry.watermark,
+                drains: entry.drains,
                 state_rows: super::operators::rows(&self.operators),
             };
             self.step(measured, "sink", "addBatch", |run, measured| {
@@ -60,7 +61,7 @@ impl Run {
         let commit = CommitEntry {
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
-            ..CommitEntry::default()
+            drained: entry.drains,
         };
         self.step(measured, "commit", "commitOffsets", |run, _| run.checkpoint.log_commit(n, &commit))?;
         self.done(next);

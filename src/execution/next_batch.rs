@@ -37,6 +37,8 @@ pub(super) struct Asked {
     pub once: bool,
     /// `STEP … EMPTY`: one batch without input.
     pub empty: bool,
+    /// `STOP … DRAIN`: that batch is the last, and closes all that is open.
+    pub drain: bool,
     /// Only whether there is anything.
     pub look: bool,
 }
@@ -74,7 +76,10 @@ impl Run {
         if !has_data && !asked.empty && (asked.once || !self.no_data_due()) {
             return Ok(None);
         }
-        let entry = self.timed(measured, |run| run.entry(&ends, now))?;
+        let mut entry = self.timed(measured, |run| run.entry(&ends, now))?;
+        if asked.drain {
+            (entry.watermark, entry.drains) = (None, true);
+        }
         Ok(Some(self.describe(self.next_id, entry, true)))
     }
 
@@ -192,6 +197,7 @@ impl Run {
             timestamp: now,
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
+            drains: false,
             conf,
             statics: self.static_versions()?,
             sources,

@@ -110,7 +110,11 @@ impl Measured {
         }
         put("processedRowsPerSecond", json!(rounded(per_second(self.input_rows))));
         put("durationMs", self.duration_ms(total));
-        if let Some(times) = self.event_time(next.entry.watermark) {
+        let watermark = match next.entry.drains {
+            true => Some("end".to_string()),
+            false => next.entry.watermark.map(instant),
+        };
+        if let Some(times) = self.event_time(watermark) {
             put("eventTime", times);
         }
         put("stateOperators", Value::Array(self.state_operators(run)));
@@ -148,7 +152,7 @@ impl Measured {
         json!(map)
     }
 
-    fn event_time(&self, watermark: Option<i64>) -> Option<Value> {
+    fn event_time(&self, watermark: Option<String>) -> Option<Value> {
         let mut map = BTreeMap::new();
         if let (Some(max), Some(min)) = (self.times.max, self.times.min) {
             map.insert("max", instant(max));
@@ -156,7 +160,7 @@ impl Measured {
             map.insert("avg", instant((self.times.sum.div_euclid(i128::from(self.times.rows.max(1)))) as i64));
         }
         if let Some(watermark) = watermark {
-            map.insert("watermark", instant(watermark));
+            map.insert("watermark", watermark);
         }
         if map.is_empty() { None } else { Some(json!(map)) }
     }

@@ -34,6 +34,8 @@ pub(super) struct QueryThread {
     /// The batch that the checkpoint was at when this run began.
     pub resumed: Option<u64>,
     pub tally: Tally,
+    /// The batch that drains the query is committed.
+    pub drained: bool,
 }
 
 /// What to do next.
@@ -45,6 +47,7 @@ enum Order {
     ShowState,
     /// EXPLAIN WHY
     Why,
+    Drain,
     Stop(Ending),
 }
 
@@ -119,6 +122,7 @@ impl QueryThread {
                     self.shared.update(|inner| inner.state_contents = Some(contents));
                 }
                 Order::Look => self.look()?,
+                Order::Drain => self.drain()?,
                 Order::Batch => {
                     let (ran, over) = self.triggered(&mut asked)?;
                     if let Some(ending) = over {
@@ -156,6 +160,9 @@ impl QueryThread {
         loop {
             if let Some(ending) = self.is_over(&inner) {
                 return Order::Stop(ending);
+            }
+            if inner.stop == Some(StopHow::Drain) {
+                return Order::Drain;
             }
             let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
             if std::mem::take(&mut inner.state_wanted) {
@@ -203,15 +210,30 @@ impl QueryThread {
 
     fn is_over(&self, inner: &Inner) -> Option<Ending> {
         let after = |n: &u64| inner.batches >= *n;
+        if self.drained {
+            return Some(Ending::Drained);
+        }
         if let Some(n) = self.stop_after.filter(after) {
             return Some(Ending::StopAfter(n));
         }
         let stops = match inner.stop {
-            Some(StopHow::Graceful | StopHow::Now | StopHow::Drain) => true,
+            Some(StopHow::Graceful | StopHow::Now) => true,
             Some(StopHow::AfterBatches(n)) => after(&n),
-            Some(StopHow::WhenIdle) | None => false,
+            Some(StopHow::WhenIdle | StopHow::Drain) | None => false,
         };
         stops.then_some(Ending::Stopped)
+    }
+
+    /// One more batch, without input, which closes all that is open. What was begun before comes first; a batch that was to
+    /// drain the query is that one.
+    fn drain(&mut self) -> Result<()> {
+        if self.run.replay.is_some() {
+            self.one(&Asked::default())?;
+        }
+        if !self.drained {
+            self.one(&Asked { empty: true, drain: true, ..Asked::default() })?;
+        }
+        Ok(())
     }
 
     fn look(&mut self) -> Result<()> {
@@ -237,7 +259,8 @@ impl QueryThread {
             let inner = self.shared.lock();
             let waits = self.shared.stepped
                 && next_at(inner.trigger, self.began).is_some_and(|at| self.run.engine.clock.now() < at);
-            if given_up(&inner) || self.is_over(&inner).is_some() || (waits && !empty) {
+            let stops = self.is_over(&inner).is_some() || inner.stop == Some(StopHow::Drain);
+            if given_up(&inner) || stops || (waits && !empty) {
                 break;
             }
             drop(inner);
@@ -294,6 +317,7 @@ impl QueryThread {
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         self.tally.add(&self.run, next.batch, &measured);
+        self.drained |= next.entry.drains;
         let keep = self.run.settings.recent_progress;
         let state_rows = self.run.operators.iter().flat_map(Operators::state_rows).collect();
         let watermark = self.run.watermarks.query();
@@ -358,7 +382,7 @@ impl QueryThread {
         let mut inner = self.shared.lock();
         let was = std::mem::replace(&mut inner.busy, true);
         while watch.elapsed() < wait {
-            if inner.stop.is_some() {
+            if inner.stop.is_some_and(|how| how != StopHow::Drain) {
                 return Err(Error::Cancelled { message: "stopped while waiting for another try".into() });
             }
             inner = self.shared.wait(inner, wait.saturating_sub(watch.elapsed()));
@@ -403,6 +427,7 @@ impl QueryThread {
             last_batch: run.next_id.checked_sub(1),
             offsets: offsets.collect(),
             watermark: run.watermarks.query(),
+            drained: self.drained,
             state_rows: super::operators::rows(&run.operators),
         }
     }

@@ -56,6 +56,8 @@ pub struct StopReceipt {
     pub offsets: Vec<(String, Value)>,
     /// Milliseconds.
     pub watermark: Option<i64>,
+    /// All that was open is closed, and the checkpoint takes no start any more.
+    pub drained: bool,
     pub state_rows: Option<u64>,
 }
 
@@ -287,13 +289,11 @@ impl QueryHandle {
     /// Stops and waits for the end. `cancelled` is asked while waiting.
     ///
     /// # Errors
-    /// Unsupported: DRAIN. InvalidInput: it waits for batches that won't come. Cancelled: the timeout has passed, or the
+    /// InvalidInput: it waits for batches that won't come. Conflict: it has ended, and was not drained. Cancelled: the timeout has passed, or the
     /// user gave up waiting; the query is still being stopped. The query's own error, if it fails on the way.
     pub fn stop(&self, how: StopHow, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool) -> Result<StopReceipt> {
         if how == StopHow::Drain {
-            return Err(
-                Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY q WHEN IDLE processes all that the sources hold")
-            );
+            self.refuse_paused("its last batch would never come")?;
         }
         if how == StopHow::Now {
             self.shared.abandon.store(true, Ordering::SeqCst);
@@ -306,16 +306,20 @@ impl QueryHandle {
             other => other,
         };
         self.shared.update(|inner| inner.stop = Some(how));
-        self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?.ok_or_else(
-            || {
-                self.shared
-                    .lock()
-                    .status
-                    .last_error
-                    .clone()
-                    .unwrap_or_else(|| Error::internal("a query ended without a receipt"))
-            },
-        )
+        let receipt = self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?;
+        let failed = || {
+            let error = self.shared.lock().status.last_error.clone();
+            error.unwrap_or_else(|| Error::internal("a query ended without a receipt"))
+        };
+        let receipt = receipt.ok_or_else(failed)?;
+        if how == StopHow::Drain && !receipt.drained {
+            return Err(Error::conflict(format!(
+                "query {} had ended before it was drained: what was open is in its checkpoint; START it again, then STOP QUERY {} DRAIN",
+                self.name(),
+                self.name()
+            )));
+        }
+        Ok(receipt)
     }
 
     /// Runs no batch until RESUME.

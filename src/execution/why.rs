@@ -86,6 +86,8 @@ pub(super) enum Ending {
     Trigger,
     /// All its inputs have ended.
     Inputs,
+    /// `STOP … DRAIN`
+    Drained,
 }
 
 /// What a query does now.

@@ -88,6 +88,7 @@ impl Facts {
         match (ending, self.trigger) {
             (Ending::Stopped, _) => "it was stopped".into(),
             (Ending::StopAfter(n), _) => format!("STOP AFTER {n} BATCHES is reached"),
+            (Ending::Drained, _) => "it was drained: what was open is closed, and its checkpoint takes no start".into(),
             (Ending::Inputs, _) => "all its inputs have ended".into(),
             (Ending::Trigger, Trigger::Once) => "TRIGGER ONCE has run its batch".into(),
             (Ending::Trigger, _) => "TRIGGER AVAILABLE NOW has run what was there when it began".into(),

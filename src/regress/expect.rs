@@ -13,7 +13,7 @@ use super::report::{Edit, Fault};
 use super::run::FileRun;
 use super::script::Node;
 use super::values::letters;
-use super::world::{quoted, time_text};
+use super::world::{quoted, stop_sql, time_text};
 use crate::checkpoint::failpoint::POINTS;
 use crate::error::closest;
 
@@ -72,9 +72,8 @@ impl FileRun<'_> {
                 self.check_rows(node, &rows, seen)
             }
             Own::Checkpoint(query) => self.is_committed(&query),
-            Own::Stop { query, now } => {
-                let now = if now { " NOW" } else { "" };
-                self.world.execute(&format!("STOP QUERY {}{now}", quoted(&query)))?;
+            Own::Stop { query, how } => {
+                self.world.execute(&stop_sql(&query, how))?;
                 Ok(())
             }
             Own::RestartQuery { query, from } => {

@@ -8,6 +8,7 @@ use super::record::{Block, Check, CheckOp, Feed, Own, Program, Rows, Shown, Step
 use super::values::Letter;
 use crate::checkpoint::failpoint::Action;
 use crate::error::closest;
+use crate::parser::StopHow;
 
 /// The first words of our records.
 pub const NAMES: &[&str] = &[
@@ -134,12 +135,13 @@ pub fn parse(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, B
         }
         "stop" => {
             let query = head.name("the query's name")?;
-            let now = match head.next() {
-                None | Some("graceful") => false,
-                Some("now") => true,
-                Some(other) => return Err(unexpected(head, other, &["graceful", "now"])),
+            let how = match head.next() {
+                None | Some("graceful") => StopHow::Graceful,
+                Some("now") => StopHow::Now,
+                Some("drain") => StopHow::Drain,
+                Some(other) => return Err(unexpected(head, other, &["graceful", "now", "drain"])),
             };
-            bare(Own::Stop { query, now }, head)
+            bare(Own::Stop { query, how }, head)
         }
         "restart" => {
             let own = match head.want("query or engine")? {

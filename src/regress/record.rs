@@ -7,6 +7,7 @@ use sqllogictest::SortMode;
 
 use super::values::Letter;
 use crate::checkpoint::failpoint::Action;
+use crate::parser::StopHow;
 
 /// A record of ours.
 #[derive(Debug, Clone)]
@@ -31,8 +32,8 @@ pub enum Own {
     Sink { name: String, rows: Rows },
     /// `checkpoint QUERY`
     Checkpoint(String),
-    /// `stop QUERY [graceful|now]`
-    Stop { query: String, now: bool },
+    /// `stop QUERY [graceful|now|drain]`
+    Stop { query: String, how: StopHow },
     /// `restart query QUERY [from CHECKPOINT]`
     RestartQuery { query: String, from: Option<String> },
     /// `restart engine [wipe]`

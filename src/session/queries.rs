@@ -38,16 +38,18 @@ pub(super) struct QueryEntry {
 
 impl Session {
     pub(super) fn stop_query(&self, which: &Which, how: StopHow, timeout: Option<Interval>) -> Result<Answer> {
-        if how == StopHow::Drain {
-            return Err(
-                Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY … WHEN IDLE takes in what the sources hold")
-            );
-        }
         let timeout = timeout.map(duration).transpose()?;
         let handles = match which {
             Which::One(name) => vec![self.query(name)?],
             Which::All => self.live_queries(),
         };
+        // Before any of them is drained, which can't be undone.
+        if how == StopHow::Drain
+            && let Some(paused) = handles.iter().find(|handle| handle.status().state == QueryState::Paused)
+        {
+            return Err(Error::invalid(format!("query {} is paused, so its last batch would never come", paused.name()))
+                .help(format!("RESUME QUERY {} first", paused.name())));
+        }
         let cancel = &self.cancel;
         let stop = |handle: &QueryHandle| handle.stop(how, timeout, &|| cancel.is_cancelled());
         receipts(handles.iter().map(stop).collect::<Result<Vec<_>>>()?)
@@ -249,11 +251,12 @@ fn receipts(receipts: Vec<StopReceipt>) -> Result<Answer> {
         let offsets: serde_json::Map<_, _> = r.offsets.iter().cloned().collect();
         serde_json::Value::Object(offsets).to_string()
     };
+    let watermark = |r: &StopReceipt| if r.drained { Some("end".into()) } else { r.watermark.map(iso) };
     Answer::table(vec![
         ("query", Arc::new(receipts.iter().map(|r| Some(r.query.clone())).collect::<StringArray>())),
         ("last_batch", Arc::new(receipts.iter().map(|r| r.last_batch).collect::<UInt64Array>())),
         ("offsets", Arc::new(receipts.iter().map(|r| Some(offsets(r))).collect::<StringArray>())),
-        ("watermark", Arc::new(receipts.iter().map(|r| r.watermark.map(iso)).collect::<StringArray>())),
+        ("watermark", Arc::new(receipts.iter().map(watermark).collect::<StringArray>())),
         ("state_rows", Arc::new(receipts.iter().map(|r| r.state_rows).collect::<UInt64Array>())),
     ])
 }
