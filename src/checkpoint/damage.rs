@@ -24,7 +24,8 @@ fn offsets(n: i64) -> OffsetEntry {
 }
 
 fn commit(n: i64) -> CommitEntry {
-    CommitEntry { watermarks: BTreeMap::from([("bids".to_string(), n)]), watermark: Some(n), drained: n == 3 }
+    let watermarks = BTreeMap::from([("bids".to_string(), n)]);
+    CommitEntry { watermarks, watermark: Some(n), drained: n == 3, late: n.unsigned_abs() }
 }
 
 fn open(dir: &Path) -> Result<Checkpoint> {

@@ -62,8 +62,10 @@ impl Run {
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
             drained: entry.drains,
+            late: self.late.saturating_add(measured.late()),
         };
         self.step(measured, "commit", "commitOffsets", |run, _| run.checkpoint.log_commit(n, &commit))?;
+        self.late = commit.late;
         self.done(next);
         self.step(measured, "forget", "commitOffsets", |run, _| run.forget(n, entry))
     }

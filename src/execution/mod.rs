@@ -1,5 +1,7 @@
 //! The engine: runs a query in micro-batches, and its handle.
 
+/// Rows that are in one multiset and not in another.
+mod difference;
 /// One micro-batch: the page that is the engine.
 mod micro_batch;
 /// What the next batch is.
@@ -30,6 +32,8 @@ mod streaming_query;
 mod tally;
 /// When it may begin.
 mod trigger;
+/// VERIFY QUERY.
+mod verify;
 /// Those who look on.
 mod watchers;
 /// The watermark of a query.
@@ -41,6 +45,7 @@ mod why_text;
 
 pub use samples::{BadSample, KEPT as SAMPLES_KEPT, LateSample};
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
+pub use verify::Verified;
 pub use watchers::{Seen, Watch};
 
 use std::sync::Arc;

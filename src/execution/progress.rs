@@ -85,6 +85,11 @@ impl Measured {
         self.dropped = plan.cell.all_dropped();
     }
 
+    /// Contributions that came too late, for all operators.
+    pub fn late(&self) -> u64 {
+        self.dropped.iter().map(|dropped| dropped.late_contributions).sum()
+    }
+
     /// Rows that each operator dropped as their keys were there, by how many states it has.
     pub fn duplicates(&self, states: impl Iterator<Item = usize>) -> Vec<u64> {
         let mut measured = self.state.iter();

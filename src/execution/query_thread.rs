@@ -48,6 +48,7 @@ enum Order {
     /// EXPLAIN WHY
     Why,
     Drain,
+    Verify,
     Stop(Ending),
 }
 
@@ -123,6 +124,10 @@ impl QueryThread {
                 }
                 Order::Look => self.look()?,
                 Order::Drain => self.drain()?,
+                Order::Verify => {
+                    let verified = self.run.verify(&self.shared.given_up);
+                    self.shared.update(|inner| inner.verified = Some(verified));
+                }
                 Order::Batch => {
                     let (ran, over) = self.triggered(&mut asked)?;
                     if let Some(ending) = over {
@@ -167,6 +172,9 @@ impl QueryThread {
             let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
             if std::mem::take(&mut inner.state_wanted) {
                 return Order::ShowState;
+            }
+            if std::mem::take(&mut inner.verify_wanted) {
+                return Order::Verify;
             }
             if std::mem::take(&mut inner.why_wanted) {
                 return Order::Why;

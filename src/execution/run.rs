@@ -44,6 +44,8 @@ pub(super) struct Run {
     /// The watermark that the last committed batch used: rows are late by it in the next.
     pub used_watermark: Option<i64>,
     pub next_id: u64,
+    /// Late contributions that were left out since the first batch of the checkpoint.
+    pub late: u64,
     /// Logged and not committed: to be run before anything new.
     pub replay: Option<(u64, OffsetEntry)>,
     pub failpoints: Failpoints,

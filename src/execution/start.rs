@@ -84,6 +84,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         settings: spec.settings,
         used_watermark: None,
         next_id: 0,
+        late: 0,
         replay: None,
         failpoints,
         abandon: abandon.clone(),
@@ -169,6 +170,7 @@ impl Run {
         self.replay = restart.replay();
         let Some((done, entry, commit)) = restart.done else { return };
         self.next_id = done + 1;
+        self.late = commit.late;
         self.used_watermark = entry.watermark;
         self.statics.restore(&entry.statics);
         self.watermarks.restore(&commit.watermarks, commit.watermark);

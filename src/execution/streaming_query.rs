@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::progress::ProgressLog;
 use super::samples::{BadSample, LateSample, Samples};
 use super::trigger::ends;
+use super::verify::Verified;
 use super::watchers::{Watch, Watchers};
 use super::why::{Ending, Facts, Now, Work};
 use super::why_text;
@@ -74,6 +75,8 @@ pub(super) struct Shared {
     pub reads: Vec<String>,
     pub explain: Explained,
     pub abandon: Arc<AtomicBool>,
+    /// Nobody waits for VERIFY any more.
+    pub given_up: Arc<AtomicBool>,
     pub watchers: Arc<Watchers>,
     /// See [`super::Engine::stepped`].
     pub stepped: bool,
@@ -120,6 +123,9 @@ pub(super) struct Inner {
     /// Somebody wants to know what there is to do; the answer.
     pub why_wanted: bool,
     pub work: Option<Option<Work>>,
+    /// VERIFY is asked for; the answer.
+    pub verify_wanted: bool,
+    pub verified: Option<Result<Verified>>,
     /// Somebody wants to see what the operators remember; the answer.
     pub state_wanted: bool,
     pub state_contents: Option<Result<StateContents>>,
@@ -168,6 +174,8 @@ impl Shared {
             ending: Ending::Stopped,
             why_wanted: false,
             work: None,
+            verify_wanted: false,
+            verified: None,
             state_wanted: false,
             state_contents: None,
         };
@@ -176,6 +184,7 @@ impl Shared {
             reads,
             explain,
             abandon,
+            given_up: Arc::default(),
             watchers,
             stepped,
             inner: Mutex::new(inner),
@@ -297,6 +306,7 @@ impl QueryHandle {
         }
         if how == StopHow::Now {
             self.shared.abandon.store(true, Ordering::SeqCst);
+            self.shared.given_up.store(true, Ordering::SeqCst);
         }
         let how = match how {
             StopHow::AfterBatches(n) => {
@@ -475,6 +485,28 @@ impl QueryHandle {
         let inner = self.shared.lock();
         let facts = inner.facts.as_ref().ok_or_else(|| Error::internal("a query of which nothing is known"))?;
         Ok(why_text::explain(facts, &now))
+    }
+
+    /// `VERIFY QUERY`: runs the query again over the rows that it has read, and compares. `cancelled` is asked while waiting.
+    ///
+    /// # Errors
+    /// Corrupt: it holds something else. InvalidInput: it has ended, or committed nothing. Unsupported, Conflict: it can't be run
+    /// again with the same result. Cancelled: the user gave up.
+    pub fn verify(&self, cancelled: &dyn Fn() -> bool) -> Result<Verified> {
+        self.refuse_ended()?;
+        self.shared.given_up.store(false, Ordering::SeqCst);
+        self.shared.update(|inner| {
+            inner.verified = None;
+            inner.verify_wanted = true;
+        });
+        let verified = self.wait_for(None, cancelled, "to be verified", |inner| {
+            let ended = || Err(Error::conflict("the query was stopped meanwhile"));
+            inner.verified.take().or_else(|| inner.ended.then(ended))
+        });
+        if verified.is_err() {
+            self.shared.given_up.store(true, Ordering::SeqCst);
+        }
+        verified?
     }
 
     /// `SHOW STATE`: operator, partition, rows, bytes.

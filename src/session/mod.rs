@@ -164,7 +164,7 @@ impl Session {
             Statement::Explain(Explain::Why(name)) => self.explain_why(name),
             Statement::Explain(Explain::State(query)) => self.explain_state(query),
             Statement::Explain(Explain::StateOf(name)) => self.explain_state_of(name),
-            Statement::VerifyQuery(name) => Err(Error::not_yet("VERIFY QUERY").at(Some(name.span))),
+            Statement::VerifyQuery(name) => self.verify_query(name),
             Statement::Set { name, value } => self.set(name, value),
             Statement::Reset(name) => self.reset(name),
             Statement::AdvanceClock(by) => self.advance_clock(*by),

@@ -106,6 +106,23 @@ impl Session {
         self.query(name)?.why(&|| self.cancel.is_cancelled()).map(Answer::Text)
     }
 
+    /// Holds a query against the rows that it has read: what was compared, and its rows.
+    pub(super) fn verify_query(&self, name: &Name) -> Result<Answer> {
+        let verified = self.query(name)?.verify(&|| self.cancel.is_cancelled())?;
+        let (what, rows): (Vec<_>, Vec<_>) = verified.compared.into_iter().unzip();
+        let verdict = what.iter().map(|_| Some("equal")).collect::<StringArray>();
+        let answer = Answer::table(vec![
+            ("compared", Arc::new(what.into_iter().map(Some).collect::<StringArray>())),
+            ("rows", Arc::new(rows.into_iter().map(Some).collect::<UInt64Array>())),
+            ("verdict", Arc::new(verdict)),
+        ])?;
+        let notices: Vec<String> = std::iter::once(verified.how).chain(verified.not_compared).collect();
+        Ok(match answer {
+            Answer::Rows { schema, rows, .. } => Answer::Rows { schema, rows, notices },
+            other => other,
+        })
+    }
+
     /// What bounds the state of a query that was started, and how large it is.
     pub(super) fn explain_state_of(&self, name: &Name) -> Result<Answer> {
         Ok(Answer::Text(self.query(name)?.explain_state()))
