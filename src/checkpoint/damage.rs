@@ -25,7 +25,8 @@ fn offsets(n: i64) -> OffsetEntry {
 
 fn commit(n: i64) -> CommitEntry {
     let watermarks = BTreeMap::from([("bids".to_string(), n)]);
-    CommitEntry { watermarks, watermark: Some(n), drained: n == 3, late: n.unsigned_abs() }
+    let silent = BTreeMap::from([("bids".to_string(), n)]);
+    CommitEntry { watermarks, watermark: Some(n), silent, drained: n == 3, late: n.unsigned_abs() }
 }
 
 fn open(dir: &Path) -> Result<Checkpoint> {

@@ -58,7 +58,7 @@ fn logs_are_as_documented() {
     assert_eq!(offset_log::decode(8, "p", &bytes).unwrap(), drained);
     assert_shown(&bytes);
     let watermarks = map(&[("bids", 1_704_067_229_750)]);
-    let commit = CommitEntry { watermarks, watermark: Some(1_704_067_229_750), drained: false, late: 0 };
+    let commit = CommitEntry { watermarks, watermark: Some(1_704_067_229_750), ..CommitEntry::default() };
     assert_shown(&commit_log::encode(7, &commit).unwrap());
     let claim = commit_log::claim(7, "0c7e9f9e-2f1c-4f3e-8a3c-5f3f7a1c9d55").unwrap();
     assert_shown(&claim);

@@ -5,7 +5,7 @@
 //! 3. `offsets`  ranges, watermarks and the clock are logged: from here the batch is fixed
 //! 4. `read`     exactly those ranges are put into the plan's leaves
 //! 5. `process`  the first fragment, the operators, the fragment behind them
-//! 6. `sink`     the result is handed over under the batch's id
+//! 6. `sink`     the result is handed over under the batch's id, dead letters before it
 //! 7. `state`    the operators' states are kept as version N
 //! 8. `commit`   the next watermarks are logged: from here the batch is done
 //! 9. `forget`   sources may forget, snapshots begin, old versions go
@@ -42,17 +42,21 @@ impl Run {
             run.process(&info, next.parallel, begin == Begin::Write, measured)
         })?;
         measured.count(&self.plan);
-        if begin == Begin::Write {
-            let summary = BatchSummary {
-                input_rows: measured.input_rows,
-                watermark: entry.watermark,
-                drains: entry.drains,
-                state_rows: super::operators::rows(&self.operators),
-            };
+        let summary = BatchSummary {
+            input_rows: measured.input_rows,
+            watermark: entry.watermark,
+            drains: entry.drains,
+            state_rows: super::operators::rows(&self.operators),
+        };
+        let writes = begin == Begin::Write;
+        if writes || !self.dead_letters.is_empty() {
             self.step(measured, "sink", "addBatch", |run, measured| {
                 // The sink may be where no lease is asked for.
                 run.checkpoint.held()?;
-                measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);
+                run.write_dead_letters(n, next.is_new, &summary)?;
+                if writes {
+                    measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);
+                }
                 Ok(())
             })?;
         }
@@ -61,6 +65,7 @@ impl Run {
         let commit = CommitEntry {
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
+            silent: self.watermarks.silent(entry.timestamp),
             drained: entry.drains,
             late: self.late.saturating_add(measured.late()),
         };
@@ -72,7 +77,7 @@ impl Run {
 }
 
 /// A sink that has a batch which this checkpoint has only now begun would lose its rows.
-fn ahead(batch: u64, checkpoint: &str) -> Error {
+pub(super) fn ahead(batch: u64, checkpoint: &str) -> Error {
     Error::conflict(format!(
         "the sink has batch {batch} already, and checkpoint {checkpoint} has only now begun it: the checkpoint has lost its newest \
          entries, or another copy of it was run; put the newer checkpoint back, or start with a new checkpoint and a new place for the sink"

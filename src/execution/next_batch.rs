@@ -271,6 +271,7 @@ impl Run {
         let mut plan = engine.runtime.block_on(again)?;
         // Old ones own what the operators and the watermark read of a batch; the new plan brings its own, and is used whole.
         std::mem::swap(&mut self.plan, &mut plan);
+        self.dead_letters.arm(&self.plan);
         Ok(())
     }
 }

@@ -67,6 +67,7 @@ impl QueryThread {
         self.keep_facts();
         if let Some(error) = &failed {
             let _ = self.run.with_sink(|sink| sink.abort());
+            let _ = self.run.dead_letters.abort();
             let notice = match error {
                 // It names the query already.
                 Error::QueryFailed { .. } => error.to_string(),
@@ -349,7 +350,10 @@ impl QueryThread {
         loop {
             let error = match self.run.run_batch(&next, &mut measured) {
                 Ok(()) => {
-                    self.run.replay = None;
+                    if let Some((_, entry)) = self.run.replay.take() {
+                        let now = self.run.engine.clock.now();
+                        self.run.watermarks.shift(now.saturating_sub(entry.timestamp));
+                    }
                     return Ok(measured);
                 }
                 Err(error) => error,

@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use super::dead_letter::DeadLetterSinks;
 use super::operators::Operators;
 use super::query_thread::QueryThread;
 use super::restart::{POLICY, Restart};
@@ -68,6 +69,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let reads = reads(&plan);
     let watchers = Arc::new(Watchers::default());
     let sink = WatchedSink { inner: (spec.open_sink)(context.clone())?, watchers: watchers.clone() };
+    let dead_letters = DeadLetterSinks::open(spec.dead_letters, &context)?;
+    dead_letters.arm(&plan);
     let abandon = Arc::new(AtomicBool::new(false));
     let mut run = Run {
         name: spec.name.clone(),
@@ -80,6 +83,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         operators: Vec::new(),
         result: None,
         sink: Arc::new(Mutex::new(Box::new(sink))),
+        dead_letters,
         watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
         settings: spec.settings,
         used_watermark: None,
@@ -173,7 +177,9 @@ impl Run {
         self.late = commit.late;
         self.used_watermark = entry.watermark;
         self.statics.restore(&entry.statics);
-        self.watermarks.restore(&commit.watermarks, commit.watermark);
+        // A batch that is run again has the clock that it had.
+        let now = self.replay.as_ref().map_or_else(|| self.engine.clock.now(), |(_, entry)| entry.timestamp);
+        self.watermarks.restore(&commit, now);
         for (input, end) in self.plan.inputs.iter().zip(&mut self.ends) {
             *end = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()).map(Offset);
         }
@@ -190,6 +196,7 @@ impl Run {
     pub(super) fn reload(&mut self) -> Result<()> {
         let version = self.next_id.checked_sub(1);
         let _ = self.with_sink(|sink| sink.abort());
+        let _ = self.dead_letters.abort();
         if let Some(result) = self.result.take() {
             self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version)?);
         }

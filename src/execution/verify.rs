@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 
+use super::dead_letter::DeadLetterSinks;
 use super::difference::{Differences, Multiset};
 use super::operators::Operators;
 use super::progress::Measured;
@@ -174,6 +175,7 @@ impl Run {
             operators: plan.operators.iter().map(open).collect::<Result<_>>()?,
             result: None,
             sink: Arc::new(Mutex::new(Box::new(sink))),
+            dead_letters: DeadLetterSinks::default(),
             watermarks: Watermarks::new(&plan.watermarks, self.settings.watermark_policy_max, 0),
             used_watermark: None,
             next_id: 0,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::checkpoint::CommitEntry;
 use crate::incremental::{BatchCell, WatermarkInput};
 
 /// The watermarks of one query, in milliseconds.
@@ -63,12 +64,27 @@ impl Watermarks {
         Watermarks { max_policy, inputs: list, query: None }
     }
 
-    /// Takes up what a log holds.
-    pub fn restore(&mut self, inputs: &BTreeMap<String, i64>, query: Option<i64>) {
+    /// Takes up what a log holds, at `now`. The time in which no query ran is no silence of its inputs.
+    pub fn restore(&mut self, log: &CommitEntry, now: i64) {
         for input in &mut self.inputs {
-            input.current = inputs.get(&input.name).copied();
+            input.current = log.watermarks.get(&input.name).copied();
+            input.seen_at = now.saturating_sub(log.silent.get(&input.name).copied().unwrap_or(0));
         }
-        self.query = query;
+        self.query = log.watermark;
+    }
+
+    /// The query did not run for so long: that is no silence of its inputs.
+    pub fn shift(&mut self, millis: i64) {
+        for input in &mut self.inputs {
+            input.seen_at = input.seen_at.saturating_add(millis);
+        }
+    }
+
+    /// For how long those inputs have had no row that may become idle, for the logs; those that just had some are absent.
+    pub fn silent(&self, now: i64) -> BTreeMap<String, i64> {
+        let silent = |i: &InputWatermark| (i.name.clone(), now.saturating_sub(i.seen_at));
+        let may = self.inputs.iter().filter(|i| i.idle_after_millis.is_some());
+        may.map(silent).filter(|(_, millis)| *millis > 0).collect()
     }
 
     /// After a batch at `now`: what its rows move.

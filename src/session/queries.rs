@@ -29,6 +29,8 @@ pub(super) struct QueryEntry {
     /// Streams, tables and views that it reads.
     pub uses: BTreeSet<String>,
     pub target: Uses,
+    /// The sinks that take its bad records and late rows.
+    pub dead_letters: BTreeSet<String>,
     /// The target as SHOW QUERIES shows it.
     pub words: String,
     pub mode: OutputMode,
@@ -196,7 +198,7 @@ impl Session {
 
     /// The running queries that write to a sink.
     pub(super) fn running_into_sink(&self, sink: &str) -> Vec<String> {
-        self.running_that(|q| q.target == Uses::Sink(sink.to_string()))
+        self.running_that(|q| q.target == Uses::Sink(sink.to_string()) || q.dead_letters.contains(sink))
     }
 
     /// The query, running or ended, that has `table` as its result.
