@@ -18,9 +18,15 @@ pub struct CommitEntry {
     pub watermarks: BTreeMap<String, i64>,
     /// The query's watermark for the next batch.
     pub watermark: Option<i64>,
+    /// For how many milliseconds an input has had no row that may become idle.
+    #[serde(default)]
+    pub silent: BTreeMap<String, i64>,
     /// Set by DRAIN.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
+    /// Late contributions that were left out, from the first batch on.
+    #[serde(default)]
+    pub late: u64,
 }
 
 /// It names its batch, so that a file under another's name is noticed.
@@ -31,8 +37,16 @@ struct Line {
     watermarks: BTreeMap<String, i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watermark: Option<i64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    silent: BTreeMap<String, i64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     drained: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    late: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,8 +68,8 @@ pub(super) fn is_claim(batch: u64, path: &str, bytes: &[u8]) -> bool {
 }
 
 pub(super) fn encode(batch: u64, entry: &CommitEntry) -> Result<Vec<u8>> {
-    let CommitEntry { watermarks, watermark, drained } = entry.clone();
-    Ok(text::encode(&[text::to_line(&Line { batch, watermarks, watermark, drained })?]))
+    let CommitEntry { watermarks, watermark, silent, drained, late } = entry.clone();
+    Ok(text::encode(&[text::to_line(&Line { batch, watermarks, watermark, silent, drained, late })?]))
 }
 
 pub(super) fn decode(batch: u64, path: &str, bytes: &[u8]) -> Result<CommitEntry> {
@@ -63,9 +77,9 @@ pub(super) fn decode(batch: u64, path: &str, bytes: &[u8]) -> Result<CommitEntry
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return Err(Error::corrupt(path, "it should hold one line behind the first"));
     };
-    let Line { batch: written, watermarks, watermark, drained } = text::from_line(path, line)?;
+    let Line { batch: written, watermarks, watermark, silent, drained, late } = text::from_line(path, line)?;
     if written != batch {
         return Err(Error::corrupt(path, format!("it is the entry of batch {written}, under another's name")));
     }
-    Ok(CommitEntry { watermarks, watermark, drained })
+    Ok(CommitEntry { watermarks, watermark, silent, drained, late })
 }

@@ -16,6 +16,7 @@ fn offsets(n: i64) -> OffsetEntry {
         timestamp: 1_700_000_000_000 + n,
         watermarks: BTreeMap::from([("bids#2".to_string(), -n)]),
         watermark: (n > 0).then_some(-n),
+        drains: false,
         conf: BTreeMap::from([("multiple_watermark_policy".to_string(), "min".to_string())]),
         statics: BTreeMap::from([("t".to_string(), "v1".to_string())]),
         sources: BTreeMap::from([("bids".to_string(), bids), ("bids#2".to_string(), SourceOffsets::default())]),
@@ -23,7 +24,9 @@ fn offsets(n: i64) -> OffsetEntry {
 }
 
 fn commit(n: i64) -> CommitEntry {
-    CommitEntry { watermarks: BTreeMap::from([("bids".to_string(), n)]), watermark: Some(n), drained: n == 3 }
+    let watermarks = BTreeMap::from([("bids".to_string(), n)]);
+    let silent = BTreeMap::from([("bids".to_string(), n)]);
+    CommitEntry { watermarks, watermark: Some(n), silent, drained: n == 3, late: n.unsigned_abs() }
 }
 
 fn open(dir: &Path) -> Result<Checkpoint> {

@@ -202,6 +202,11 @@ impl Checkpoint {
         Ok(self.commits.latest())
     }
 
+    /// Whether the offsets of every batch up to this one are there.
+    pub fn keeps_all(&self, up_to: u64) -> bool {
+        self.offsets.keeps_all(up_to)
+    }
+
     /// `offsets/<batch>`.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ fn logs_are_as_documented() {
         timestamp: 1_704_067_260_000,
         watermarks: map(&[("bids", 1_704_067_219_500)]),
         watermark: Some(1_704_067_219_500),
+        drains: false,
         conf: map(&[
             ("multiple_watermark_policy", "min".to_string()),
             ("operators", "aggregate".to_string()),
@@ -46,8 +47,18 @@ fn logs_are_as_documented() {
         sources: map(&[("bids", bids), ("clicks", SourceOffsets::default())]),
     };
     assert_shown(&offset_log::encode(7, &offsets).unwrap());
+    let drained = OffsetEntry {
+        watermark: None,
+        drains: true,
+        statics: map(&[]),
+        sources: map(&[("bids", SourceOffsets { start: Some(json!({"log": 5})), end: Some(json!({"log": 5})) })]),
+        ..offsets
+    };
+    let bytes = offset_log::encode(8, &drained).unwrap();
+    assert_eq!(offset_log::decode(8, "p", &bytes).unwrap(), drained);
+    assert_shown(&bytes);
     let watermarks = map(&[("bids", 1_704_067_229_750)]);
-    let commit = CommitEntry { watermarks, watermark: Some(1_704_067_229_750), drained: false };
+    let commit = CommitEntry { watermarks, watermark: Some(1_704_067_229_750), ..CommitEntry::default() };
     assert_shown(&commit_log::encode(7, &commit).unwrap());
     let claim = commit_log::claim(7, "0c7e9f9e-2f1c-4f3e-8a3c-5f3f7a1c9d55").unwrap();
     assert_shown(&claim);

@@ -39,6 +39,11 @@ impl NumberedLog {
         self.numbers().last().copied()
     }
 
+    /// Whether every file up to `n` is there.
+    pub(super) fn keeps_all(&self, n: u64) -> bool {
+        (0..).zip(self.numbers().range(..=n)).take_while(|(wanted, found)| wanted == *found).count() as u64 == n + 1
+    }
+
     /// The path of a file, as the user knows it.
     pub(super) fn describe(&self, n: u64) -> String {
         self.store.describe(&self.path(n))

@@ -19,6 +19,8 @@ pub struct OffsetEntry {
     pub watermarks: BTreeMap<String, i64>,
     /// The query's watermark in force (by the policy), absent while undefined.
     pub watermark: Option<i64>,
+    /// The batch of a DRAIN: the watermark in force is the end of all times, which is no number.
+    pub drains: bool,
     /// What the checkpoint fixes: the watermark policy …
     pub conf: BTreeMap<String, String>,
     /// Versions of the static tables read.
@@ -43,9 +45,23 @@ struct BatchLine {
     timestamp: i64,
     watermarks: BTreeMap<String, i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    watermark: Option<i64>,
+    watermark: Option<InForce>,
     conf: BTreeMap<String, String>,
     statics: BTreeMap<String, String>,
+}
+
+/// A watermark as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum InForce {
+    Millis(i64),
+    Word(Word),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    End,
 }
 
 /// The other lines, sorted by name.
@@ -62,7 +78,10 @@ pub(super) fn encode(batch: u64, entry: &OffsetEntry) -> Result<Vec<u8>> {
         batch,
         timestamp: entry.timestamp,
         watermarks: entry.watermarks.clone(),
-        watermark: entry.watermark,
+        watermark: match entry.drains {
+            true => Some(InForce::Word(Word::End)),
+            false => entry.watermark.map(InForce::Millis),
+        },
         conf: entry.conf.clone(),
         statics: entry.statics.clone(),
     })?];
@@ -87,10 +106,16 @@ pub(super) fn decode(batch: u64, path: &str, bytes: &[u8]) -> Result<OffsetEntry
             return Err(Error::corrupt(path, format!("source {source} is in it twice")));
         }
     }
+    let (watermark, drains) = match line.watermark {
+        Some(InForce::Millis(millis)) => (Some(millis), false),
+        Some(InForce::Word(Word::End)) => (None, true),
+        None => (None, false),
+    };
     Ok(OffsetEntry {
         timestamp: line.timestamp,
         watermarks: line.watermarks,
-        watermark: line.watermark,
+        watermark,
+        drains,
         conf: line.conf,
         statics: line.statics,
         sources,

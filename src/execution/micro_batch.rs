@@ -5,7 +5,7 @@
 //! 3. `offsets`  ranges, watermarks and the clock are logged: from here the batch is fixed
 //! 4. `read`     exactly those ranges are put into the plan's leaves
 //! 5. `process`  the first fragment, the operators, the fragment behind them
-//! 6. `sink`     the result is handed over under the batch's id
+//! 6. `sink`     the result is handed over under the batch's id, dead letters before it
 //! 7. `state`    the operators' states are kept as version N
 //! 8. `commit`   the next watermarks are logged: from here the batch is done
 //! 9. `forget`   sources may forget, snapshots begin, old versions go
@@ -30,8 +30,8 @@ impl Run {
         if next.is_new {
             self.step(measured, "offsets", "walCommit", |run, _| run.checkpoint.log_offsets(n, entry))?;
         }
-        let info =
-            BatchInfo { timestamp: entry.timestamp, late_watermark: next.late_watermark, watermark: entry.watermark };
+        let watermark = if entry.drains { Some(BatchInfo::END) } else { entry.watermark };
+        let info = BatchInfo { timestamp: entry.timestamp, late_watermark: next.late_watermark, watermark };
         self.plan.cell.begin(info);
         self.step(measured, "read", "getBatch", |run, _| run.fill_leaves(entry))?;
         let begin = self.with_sink(|sink| sink.begin(n))?;
@@ -42,16 +42,21 @@ impl Run {
             run.process(&info, next.parallel, begin == Begin::Write, measured)
         })?;
         measured.count(&self.plan);
-        if begin == Begin::Write {
-            let summary = BatchSummary {
-                input_rows: measured.input_rows,
-                watermark: entry.watermark,
-                state_rows: super::operators::rows(&self.operators),
-            };
+        let summary = BatchSummary {
+            input_rows: measured.input_rows,
+            watermark: entry.watermark,
+            drains: entry.drains,
+            state_rows: super::operators::rows(&self.operators),
+        };
+        let writes = begin == Begin::Write;
+        if writes || !self.dead_letters.is_empty() {
             self.step(measured, "sink", "addBatch", |run, measured| {
                 // The sink may be where no lease is asked for.
                 run.checkpoint.held()?;
-                measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);
+                run.write_dead_letters(n, next.is_new, &summary)?;
+                if writes {
+                    measured.output_rows = Some(run.with_sink(|sink| sink.commit(&summary))?.rows);
+                }
                 Ok(())
             })?;
         }
@@ -60,16 +65,19 @@ impl Run {
         let commit = CommitEntry {
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
-            ..CommitEntry::default()
+            silent: self.watermarks.silent(entry.timestamp),
+            drained: entry.drains,
+            late: self.late.saturating_add(measured.late()),
         };
         self.step(measured, "commit", "commitOffsets", |run, _| run.checkpoint.log_commit(n, &commit))?;
+        self.late = commit.late;
         self.done(next);
         self.step(measured, "forget", "commitOffsets", |run, _| run.forget(n, entry))
     }
 }
 
 /// A sink that has a batch which this checkpoint has only now begun would lose its rows.
-fn ahead(batch: u64, checkpoint: &str) -> Error {
+pub(super) fn ahead(batch: u64, checkpoint: &str) -> Error {
     Error::conflict(format!(
         "the sink has batch {batch} already, and checkpoint {checkpoint} has only now begun it: the checkpoint has lost its newest \
          entries, or another copy of it was run; put the newer checkpoint back, or start with a new checkpoint and a new place for the sink"

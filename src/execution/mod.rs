@@ -1,5 +1,9 @@
 //! The engine: runs a query in micro-batches, and its handle.
 
+/// Where bad records and late rows go.
+mod dead_letter;
+/// Rows that are in one multiset and not in another.
+mod difference;
 /// One micro-batch: the page that is the engine.
 mod micro_batch;
 /// What the next batch is.
@@ -26,15 +30,25 @@ mod start;
 mod statics;
 /// The handle of a query.
 mod streaming_query;
+/// What the batches of a run have done, added up.
+mod tally;
 /// When it may begin.
 mod trigger;
+/// VERIFY QUERY.
+mod verify;
 /// Those who look on.
 mod watchers;
 /// The watermark of a query.
 mod watermark;
+/// What EXPLAIN WHY goes by.
+mod why;
+/// EXPLAIN WHY as text.
+mod why_text;
 
+pub use dead_letter::DeadLetters;
 pub use samples::{BadSample, KEPT as SAMPLES_KEPT, LateSample};
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};
+pub use verify::Verified;
 pub use watchers::{Seen, Watch};
 
 use std::sync::Arc;
@@ -87,8 +101,13 @@ pub struct QuerySpec {
     /// Makes the sink once the schema and ids are known.
     /// `INTO TABLE t`: the table whose rows are kept with the query's state; its sink is what `open_sink` makes.
     pub result_table: Option<Arc<crate::sink::table::ResultTable>>,
-    pub open_sink: Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>,
+    pub open_sink: OpenSink,
+    /// Where bad records and late rows go.
+    pub dead_letters: DeadLetters,
 }
+
+/// Makes a sink once what it is opened for is known.
+pub type OpenSink = Box<dyn FnOnce(SinkContext) -> Result<Box<dyn Sink>> + Send>;
 
 /// `START QUERY … WITH (…)` and the session's settings that a query takes.
 #[derive(Debug, Clone)]

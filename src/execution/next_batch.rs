@@ -37,6 +37,8 @@ pub(super) struct Asked {
     pub once: bool,
     /// `STEP … EMPTY`: one batch without input.
     pub empty: bool,
+    /// `STOP … DRAIN`: that batch is the last, and closes all that is open.
+    pub drain: bool,
     /// Only whether there is anything.
     pub look: bool,
 }
@@ -74,7 +76,10 @@ impl Run {
         if !has_data && !asked.empty && (asked.once || !self.no_data_due()) {
             return Ok(None);
         }
-        let entry = self.timed(measured, |run| run.entry(&ends, now))?;
+        let mut entry = self.timed(measured, |run| run.entry(&ends, now))?;
+        if asked.drain {
+            (entry.watermark, entry.drains) = (None, true);
+        }
         Ok(Some(self.describe(self.next_id, entry, true)))
     }
 
@@ -94,9 +99,15 @@ impl Run {
         if self.replay.is_some() {
             return Ok(true);
         }
+        let (data, due) = self.look()?;
+        Ok(data || due)
+    }
+
+    /// Whether sources have anything, and whether a batch without data is due.
+    pub fn look(&mut self) -> Result<(bool, bool)> {
         let ends = self.ask(&Asked { look: true, ..Asked::default() })?;
         self.watermarks.settle(self.engine.clock.now());
-        Ok(ends != self.ends || self.no_data_due())
+        Ok((ends != self.ends, self.no_data_due()))
     }
 
     /// AVAILABLE NOW: how far each source goes now.
@@ -186,6 +197,7 @@ impl Run {
             timestamp: now,
             watermarks: self.watermarks.by_input(),
             watermark: self.watermarks.query(),
+            drains: false,
             conf,
             statics: self.static_versions()?,
             sources,
@@ -259,6 +271,7 @@ impl Run {
         let mut plan = engine.runtime.block_on(again)?;
         // Old ones own what the operators and the watermark read of a batch; the new plan brings its own, and is used whole.
         std::mem::swap(&mut self.plan, &mut plan);
+        self.dead_letters.arm(&self.plan);
         Ok(())
     }
 }

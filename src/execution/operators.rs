@@ -129,6 +129,25 @@ impl Operators {
         self.specs.iter().zip(&self.states).flat_map(of).collect()
     }
 
+    /// When the next row that is remembered may be forgotten, in microseconds.
+    pub fn next_due(&self) -> Option<i64> {
+        let first = |state: &OperatorState| state.partitions().iter().filter_map(|part| lock(part).next_due()).min();
+        self.states.iter().filter_map(first).min()
+    }
+
+    /// Why the operator will give out nothing any more, whatever comes.
+    pub fn spent(&self) -> Result<Option<String>> {
+        for part in 0..self.partitions() {
+            let tables: Vec<MutexGuard<'_, StateTable>> =
+                self.states.iter().map(|state| lock(&state.partitions()[part])).collect();
+            let tables: Vec<&StateTable> = tables.iter().map(|table| &**table).collect();
+            if let Some(why) = self.passage.spec.spent(&tables)? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+
     /// What the operator remembers, in the order of its keys.
     pub fn contents(&self) -> Result<StateContents> {
         let of = |(spec, state): (&StateSpec, &OperatorState)| {

@@ -85,6 +85,17 @@ impl Measured {
         self.dropped = plan.cell.all_dropped();
     }
 
+    /// Contributions that came too late, for all operators.
+    pub fn late(&self) -> u64 {
+        self.dropped.iter().map(|dropped| dropped.late_contributions).sum()
+    }
+
+    /// Rows that each operator dropped as their keys were there, by how many states it has.
+    pub fn duplicates(&self, states: impl Iterator<Item = usize>) -> Vec<u64> {
+        let mut measured = self.state.iter();
+        states.map(|n| measured.by_ref().take(n).filter_map(|state| state.duplicates).sum()).collect()
+    }
+
     /// The document of the batch.
     pub fn document(&self, run: &Run, next: &NextBatch, since_last: Option<i64>) -> Value {
         let total = self.elapsed();
@@ -104,7 +115,11 @@ impl Measured {
         }
         put("processedRowsPerSecond", json!(rounded(per_second(self.input_rows))));
         put("durationMs", self.duration_ms(total));
-        if let Some(times) = self.event_time(next.entry.watermark) {
+        let watermark = match next.entry.drains {
+            true => Some("end".to_string()),
+            false => next.entry.watermark.map(instant),
+        };
+        if let Some(times) = self.event_time(watermark) {
             put("eventTime", times);
         }
         put("stateOperators", Value::Array(self.state_operators(run)));
@@ -142,7 +157,7 @@ impl Measured {
         json!(map)
     }
 
-    fn event_time(&self, watermark: Option<i64>) -> Option<Value> {
+    fn event_time(&self, watermark: Option<String>) -> Option<Value> {
         let mut map = BTreeMap::new();
         if let (Some(max), Some(min)) = (self.times.max, self.times.min) {
             map.insert("max", instant(max));
@@ -150,7 +165,7 @@ impl Measured {
             map.insert("avg", instant((self.times.sum.div_euclid(i128::from(self.times.rows.max(1)))) as i64));
         }
         if let Some(watermark) = watermark {
-            map.insert("watermark", instant(watermark));
+            map.insert("watermark", watermark);
         }
         if map.is_empty() { None } else { Some(json!(map)) }
     }

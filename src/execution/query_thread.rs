@@ -9,7 +9,9 @@ use super::progress::Measured;
 use super::run::Run;
 use super::samples::BatchSamples;
 use super::streaming_query::{Inner, QueryState, Shared, StopReceipt};
+use super::tally::Tally;
 use super::trigger::next_at;
+use super::why::{Ending, Facts};
 use crate::error::{Error, Result};
 use crate::parser::{Step, StopHow, Trigger};
 
@@ -29,6 +31,11 @@ pub(super) struct QueryThread {
     pub began: Option<i64>,
     /// A look found something to do: it waits for its boundary.
     pub work_ahead: bool,
+    /// The batch that the checkpoint was at when this run began.
+    pub resumed: Option<u64>,
+    pub tally: Tally,
+    /// The batch that drains the query is committed.
+    pub drained: bool,
 }
 
 /// What to do next.
@@ -38,22 +45,29 @@ enum Order {
     Look,
     Step(u64, Step),
     ShowState,
-    Stop,
+    /// EXPLAIN WHY
+    Why,
+    Drain,
+    Verify,
+    Stop(Ending),
 }
 
 impl QueryThread {
     /// Runs the query to its end and says how it ended.
     pub fn main(mut self) {
+        self.keep_facts();
         let ended = self.batches();
         let receipt = self.receipt();
-        let failed = match ended {
-            Ok(()) => None,
-            Err(Error::Cancelled { .. }) => None,
-            Err(Error::Io { kind: std::io::ErrorKind::BrokenPipe, .. }) => None,
-            Err(error) => Some(error),
+        let (failed, ending) = match ended {
+            Ok(ending) => (None, ending),
+            Err(Error::Cancelled { .. }) => (None, Ending::Stopped),
+            Err(Error::Io { kind: std::io::ErrorKind::BrokenPipe, .. }) => (None, Ending::Stopped),
+            Err(error) => (Some(error), Ending::Stopped),
         };
+        self.keep_facts();
         if let Some(error) = &failed {
             let _ = self.run.with_sink(|sink| sink.abort());
+            let _ = self.run.dead_letters.abort();
             let notice = match error {
                 // It names the query already.
                 Error::QueryFailed { .. } => error.to_string(),
@@ -74,11 +88,18 @@ impl QueryThread {
             };
             inner.receipt = failed.is_none().then_some(receipt);
             inner.status.last_error = failed;
+            inner.ending = ending;
             inner.ended = true;
         });
     }
 
-    fn batches(&mut self) -> Result<()> {
+    /// For EXPLAIN WHY, also while the next batch runs.
+    fn keep_facts(&self) {
+        let facts = Facts::of(self);
+        self.shared.update(|inner| inner.facts = Some(facts));
+    }
+
+    fn batches(&mut self) -> Result<Ending> {
         let trigger = self.shared.lock().trigger;
         let mut asked = Asked { once: trigger == Trigger::Once, ..Asked::default() };
         if trigger == Trigger::AvailableNow {
@@ -86,11 +107,16 @@ impl QueryThread {
         }
         loop {
             match self.next_order() {
-                Order::Stop => return Ok(()),
+                Order::Stop(ending) => return Ok(ending),
                 Order::Step(id, step) => {
-                    if self.take_steps(id, step, &mut asked)? {
-                        return Ok(());
+                    if let Some(ending) = self.take_steps(id, step, &mut asked)? {
+                        return Ok(ending);
                     }
+                }
+                Order::Why => {
+                    let work = self.run.work();
+                    self.keep_facts();
+                    self.shared.update(|inner| inner.work = Some(work));
                 }
                 Order::ShowState => {
                     let contents = self.run.operators.iter().map(Operators::contents).collect::<Result<Vec<_>>>();
@@ -98,10 +124,15 @@ impl QueryThread {
                     self.shared.update(|inner| inner.state_contents = Some(contents));
                 }
                 Order::Look => self.look()?,
+                Order::Drain => self.drain()?,
+                Order::Verify => {
+                    let verified = self.run.verify(&self.shared.given_up);
+                    self.shared.update(|inner| inner.verified = Some(verified));
+                }
                 Order::Batch => {
                     let (ran, over) = self.triggered(&mut asked)?;
-                    if over {
-                        return Ok(());
+                    if let Some(ending) = over {
+                        return Ok(ending);
                     }
                     if !ran {
                         self.rest();
@@ -111,8 +142,8 @@ impl QueryThread {
         }
     }
 
-    /// One batch, if there is one, as the trigger wants it; whether it ran, and whether the query ends with it.
-    fn triggered(&mut self, asked: &mut Asked) -> Result<(bool, bool)> {
+    /// One batch, if there is one, as the trigger wants it; whether it ran, and how the query ends with it, if it does.
+    fn triggered(&mut self, asked: &mut Asked) -> Result<(bool, Option<Ending>)> {
         self.work_ahead = false;
         let replays = self.run.replay.is_some();
         // Before the sources are asked: what comes in between would be lost else.
@@ -121,9 +152,9 @@ impl QueryThread {
         let trigger = self.shared.lock().trigger;
         let over = match trigger {
             // The batch that a crash left behind is not the one that was asked for.
-            Trigger::Once => !replays,
-            Trigger::AvailableNow => !ran && !ahead,
-            _ => !ran && ended,
+            Trigger::Once => (!replays).then_some(Ending::Trigger),
+            Trigger::AvailableNow => (!ran && !ahead).then_some(Ending::Trigger),
+            _ => (!ran && ended).then_some(Ending::Inputs),
         };
         asked.once = trigger == Trigger::Once;
         Ok((ran, over))
@@ -133,12 +164,21 @@ impl QueryThread {
     fn next_order(&mut self) -> Order {
         let mut inner = self.shared.lock();
         loop {
-            if self.is_over(&inner) {
-                return Order::Stop;
+            if let Some(ending) = self.is_over(&inner) {
+                return Order::Stop(ending);
+            }
+            if inner.stop == Some(StopHow::Drain) {
+                return Order::Drain;
             }
             let due = next_at(inner.trigger, self.began).is_none_or(|at| self.run.engine.clock.now() >= at);
             if std::mem::take(&mut inner.state_wanted) {
                 return Order::ShowState;
+            }
+            if std::mem::take(&mut inner.verify_wanted) {
+                return Order::Verify;
+            }
+            if std::mem::take(&mut inner.why_wanted) {
+                return Order::Why;
             }
             let rests = self.shared.rests(&inner);
             if !inner.paused {
@@ -158,7 +198,7 @@ impl QueryThread {
             }
             // Nothing comes by itself.
             if inner.stop == Some(StopHow::WhenIdle) && (rests || inner.paused) {
-                return Order::Stop;
+                return Order::Stop(Ending::Stopped);
             }
             let waits = !due;
             if waits {
@@ -177,14 +217,32 @@ impl QueryThread {
         }
     }
 
-    fn is_over(&self, inner: &Inner) -> bool {
-        let after = |n: u64| inner.batches >= n;
-        self.stop_after.is_some_and(after)
-            || match inner.stop {
-                Some(StopHow::Graceful | StopHow::Now | StopHow::Drain) => true,
-                Some(StopHow::AfterBatches(n)) => after(n),
-                Some(StopHow::WhenIdle) | None => false,
-            }
+    fn is_over(&self, inner: &Inner) -> Option<Ending> {
+        let after = |n: &u64| inner.batches >= *n;
+        if self.drained {
+            return Some(Ending::Drained);
+        }
+        if let Some(n) = self.stop_after.filter(after) {
+            return Some(Ending::StopAfter(n));
+        }
+        let stops = match inner.stop {
+            Some(StopHow::Graceful | StopHow::Now) => true,
+            Some(StopHow::AfterBatches(n)) => after(&n),
+            Some(StopHow::WhenIdle | StopHow::Drain) | None => false,
+        };
+        stops.then_some(Ending::Stopped)
+    }
+
+    /// One more batch, without input, which closes all that is open. What was begun before comes first; a batch that was to
+    /// drain the query is that one.
+    fn drain(&mut self) -> Result<()> {
+        if self.run.replay.is_some() {
+            self.one(&Asked::default())?;
+        }
+        if !self.drained {
+            self.one(&Asked { empty: true, drain: true, ..Asked::default() })?;
+        }
+        Ok(())
     }
 
     fn look(&mut self) -> Result<()> {
@@ -197,20 +255,21 @@ impl QueryThread {
         Ok(())
     }
 
-    /// Carries out an order to step; whether the query ends with it.
-    fn take_steps(&mut self, id: u64, step: Step, asked: &mut Asked) -> Result<bool> {
+    /// Carries out an order to step; how the query ends with it, if it does.
+    fn take_steps(&mut self, id: u64, step: Step, asked: &mut Asked) -> Result<Option<Ending>> {
         let mut by_trigger = asked.clone();
         let (count, empty) = match step {
             Step::Batches(n) => (n, false),
             Step::Empty => (1, true),
         };
-        let (mut ran, mut over) = (0, false);
+        let (mut ran, mut over) = (0, None);
         let given_up = |inner: &Inner| inner.steps_given_up.is_some_and(|last| id <= last);
-        while ran < count && !over {
+        while ran < count && over.is_none() {
             let inner = self.shared.lock();
             let waits = self.shared.stepped
                 && next_at(inner.trigger, self.began).is_some_and(|at| self.run.engine.clock.now() < at);
-            if given_up(&inner) || self.is_over(&inner) || (waits && !empty) {
+            let stops = self.is_over(&inner).is_some() || inner.stop == Some(StopHow::Drain);
+            if given_up(&inner) || stops || (waits && !empty) {
                 break;
             }
             drop(inner);
@@ -233,6 +292,13 @@ impl QueryThread {
 
     /// Looks for a batch and runs it; answers its number.
     fn one(&mut self, asked: &Asked) -> Result<Option<u64>> {
+        self.shared.lock().busy = true;
+        let ran = self.find_and_run(asked);
+        self.shared.update(|inner| inner.busy = false);
+        ran
+    }
+
+    fn find_and_run(&mut self, asked: &Asked) -> Result<Option<u64>> {
         // A run that is idle too ends when another has taken its place.
         self.run.checkpoint.held()?;
         self.say("Getting offsets", false);
@@ -259,6 +325,8 @@ impl QueryThread {
         );
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
+        self.tally.add(&self.run, next.batch, &measured);
+        self.drained |= next.entry.drains;
         let keep = self.run.settings.recent_progress;
         let state_rows = self.run.operators.iter().flat_map(Operators::state_rows).collect();
         let watermark = self.run.watermarks.query();
@@ -272,6 +340,7 @@ impl QueryThread {
             inner.samples.add(samples);
             inner.state_rows = state_rows;
         });
+        self.keep_facts();
         Ok(Some(next.batch))
     }
 
@@ -281,7 +350,10 @@ impl QueryThread {
         loop {
             let error = match self.run.run_batch(&next, &mut measured) {
                 Ok(()) => {
-                    self.run.replay = None;
+                    if let Some((_, entry)) = self.run.replay.take() {
+                        let now = self.run.engine.clock.now();
+                        self.run.watermarks.shift(now.saturating_sub(entry.timestamp));
+                    }
                     return Ok(measured);
                 }
                 Err(error) => error,
@@ -320,12 +392,14 @@ impl QueryThread {
         self.say(&message, true);
         let watch = crate::clock::Stopwatch::start();
         let mut inner = self.shared.lock();
+        let was = std::mem::replace(&mut inner.busy, true);
         while watch.elapsed() < wait {
-            if inner.stop.is_some() {
+            if inner.stop.is_some_and(|how| how != StopHow::Drain) {
                 return Err(Error::Cancelled { message: "stopped while waiting for another try".into() });
             }
             inner = self.shared.wait(inner, wait.saturating_sub(watch.elapsed()));
         }
+        inner.busy = was;
         Ok(())
     }
 
@@ -365,6 +439,7 @@ impl QueryThread {
             last_batch: run.next_id.checked_sub(1),
             offsets: offsets.collect(),
             watermark: run.watermarks.query(),
+            drained: self.drained,
             state_rows: super::operators::rows(&run.operators),
         }
     }

@@ -52,6 +52,11 @@ impl ResultState {
         Ok(kept)
     }
 
+    /// The table whose rows are kept.
+    pub fn table(&self) -> &Arc<ResultTable> {
+        &self.table
+    }
+
     /// The same table as of another version: what was done since is undone.
     pub fn reopen(self, store: Arc<dyn Store>, schema: &SchemaRef, version: Option<u64>) -> Result<Self> {
         let (table, shape) = (self.table.clone(), self.shape.clone());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 
+use super::dead_letter::DeadLetterSinks;
 use super::next_batch::NextBatch;
 use super::operators::{Changed, Operators, Passage};
 use super::progress::{Measured, OperatorMeasured};
@@ -40,10 +41,13 @@ pub(super) struct Run {
     pub operators: Vec<Operators>,
     pub result: Option<ResultState>,
     pub sink: Arc<Mutex<Box<dyn Sink>>>,
+    pub dead_letters: DeadLetterSinks,
     pub watermarks: Watermarks,
     /// The watermark that the last committed batch used: rows are late by it in the next.
     pub used_watermark: Option<i64>,
     pub next_id: u64,
+    /// Late contributions that were left out since the first batch of the checkpoint.
+    pub late: u64,
     /// Logged and not committed: to be run before anything new.
     pub replay: Option<(u64, OffsetEntry)>,
     pub failpoints: Failpoints,

@@ -78,7 +78,7 @@ impl Samples {
 }
 
 /// Each row as a JSON object. A row that has no text says so: a sample never fails a query.
-fn objects(rows: &RecordBatch) -> Vec<String> {
+pub(super) fn objects(rows: &RecordBatch) -> Vec<String> {
     let object = |row| {
         let mut text = Vec::new();
         let mut writer = RowWriter::new(Format::JsonLines, &rows.schema());

@@ -4,13 +4,15 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use super::dead_letter::DeadLetterSinks;
 use super::operators::Operators;
 use super::query_thread::QueryThread;
 use super::restart::{POLICY, Restart};
 use super::result_state::ResultState;
 use super::run::Run;
 use super::statics::StaticVersions;
-use super::streaming_query::{QueryHandle, Shared};
+use super::streaming_query::{Explained, QueryHandle, Shared};
+use super::tally::Tally;
 use super::watchers::{WatchedSink, Watchers};
 use super::watermark::Watermarks;
 use super::{Engine, QuerySpec};
@@ -63,10 +65,16 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         failpoints: failpoints.clone(),
         durable,
     };
-    let explain = crate::incremental::explain(&plan, &spec.target.name);
+    let table = spec.result_table.as_ref().map(|table| table.name());
+    let explain = Explained {
+        plan: crate::incremental::explain(&plan, &spec.target.name),
+        states: crate::incremental::explain_state(&plan, table),
+    };
     let reads = reads(&plan);
     let watchers = Arc::new(Watchers::default());
     let sink = WatchedSink { inner: (spec.open_sink)(context.clone())?, watchers: watchers.clone() };
+    let dead_letters = DeadLetterSinks::open(spec.dead_letters, &context)?;
+    dead_letters.arm(&plan);
     let abandon = Arc::new(AtomicBool::new(false));
     let mut run = Run {
         name: spec.name.clone(),
@@ -79,10 +87,12 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         operators: Vec::new(),
         result: None,
         sink: Arc::new(Mutex::new(Box::new(sink))),
+        dead_letters,
         watermarks: Watermarks::new(&plan.watermarks, spec.settings.watermark_policy_max, engine.clock.now()),
         settings: spec.settings,
         used_watermark: None,
         next_id: 0,
+        late: 0,
         replay: None,
         failpoints,
         abandon: abandon.clone(),
@@ -107,7 +117,9 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         inner.watermark = run.watermarks.query();
     });
     let handle = QueryHandle::new(shared.clone());
-    let thread = QueryThread { run, shared, stop_after: spec.stop_after, began: None, work_ahead: false };
+    let resumed = run.next_id.checked_sub(1);
+    let (stop_after, tally) = (spec.stop_after, Tally::default());
+    let thread = QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally, drained: false };
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
@@ -166,9 +178,12 @@ impl Run {
         self.replay = restart.replay();
         let Some((done, entry, commit)) = restart.done else { return };
         self.next_id = done + 1;
+        self.late = commit.late;
         self.used_watermark = entry.watermark;
         self.statics.restore(&entry.statics);
-        self.watermarks.restore(&commit.watermarks, commit.watermark);
+        // A batch that is run again has the clock that it had.
+        let now = self.replay.as_ref().map_or_else(|| self.engine.clock.now(), |(_, entry)| entry.timestamp);
+        self.watermarks.restore(&commit, now);
         for (input, end) in self.plan.inputs.iter().zip(&mut self.ends) {
             *end = entry.sources.get(&input.name).and_then(|logged| logged.end.clone()).map(Offset);
         }
@@ -185,6 +200,7 @@ impl Run {
     pub(super) fn reload(&mut self) -> Result<()> {
         let version = self.next_id.checked_sub(1);
         let _ = self.with_sink(|sink| sink.abort());
+        let _ = self.dead_letters.abort();
         if let Some(result) = self.result.take() {
             self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version)?);
         }

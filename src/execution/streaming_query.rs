@@ -14,10 +14,14 @@ use serde_json::Value;
 use super::progress::ProgressLog;
 use super::samples::{BadSample, LateSample, Samples};
 use super::trigger::ends;
+use super::verify::Verified;
 use super::watchers::{Watch, Watchers};
+use super::why::{Ending, Facts, Now, Work};
+use super::why_text;
 use crate::checkpoint::Failpoints;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
+use crate::incremental::{ExplainedState, state_text};
 use crate::parser::{AwaitUntil, Step, StopHow, Trigger};
 use crate::sink::SinkContext;
 
@@ -53,7 +57,15 @@ pub struct StopReceipt {
     pub offsets: Vec<(String, Value)>,
     /// Milliseconds.
     pub watermark: Option<i64>,
+    /// All that was open is closed, and the checkpoint takes no start any more.
+    pub drained: bool,
     pub state_rows: Option<u64>,
+}
+
+/// The plan as EXPLAIN shows it, and what bounds its states.
+pub(super) struct Explained {
+    pub plan: String,
+    pub states: Vec<ExplainedState>,
 }
 
 /// What a handle and the query's thread share.
@@ -61,8 +73,10 @@ pub(super) struct Shared {
     /// What its sink was opened for: its name, its ids, its columns.
     pub context: SinkContext,
     pub reads: Vec<String>,
-    pub explain: String,
+    pub explain: Explained,
     pub abandon: Arc<AtomicBool>,
+    /// Nobody waits for VERIFY any more.
+    pub given_up: Arc<AtomicBool>,
     pub watchers: Arc<Watchers>,
     /// See [`super::Engine::stepped`].
     pub stepped: bool,
@@ -101,6 +115,17 @@ pub(super) struct Inner {
     pub state_rows: Vec<(String, usize, u64, u64)>,
     /// The watermark that the next batch will use, in milliseconds.
     pub watermark: Option<i64>,
+    /// It looks for a batch or runs one: it hears no orders.
+    pub busy: bool,
+    /// What EXPLAIN WHY goes by, as of the last batch.
+    pub facts: Option<Facts>,
+    pub ending: Ending,
+    /// Somebody wants to know what there is to do; the answer.
+    pub why_wanted: bool,
+    pub work: Option<Option<Work>>,
+    /// VERIFY is asked for; the answer.
+    pub verify_wanted: bool,
+    pub verified: Option<Result<Verified>>,
     /// Somebody wants to see what the operators remember; the answer.
     pub state_wanted: bool,
     pub state_contents: Option<Result<StateContents>>,
@@ -110,7 +135,7 @@ impl Shared {
     pub fn new(
         context: SinkContext,
         reads: Vec<String>,
-        explain: String,
+        explain: Explained,
         trigger: Trigger,
         abandon: Arc<AtomicBool>,
         watchers: Arc<Watchers>,
@@ -144,6 +169,13 @@ impl Shared {
             receipt: None,
             state_rows: Vec::new(),
             watermark: None,
+            busy: false,
+            facts: None,
+            ending: Ending::Stopped,
+            why_wanted: false,
+            work: None,
+            verify_wanted: false,
+            verified: None,
             state_wanted: false,
             state_contents: None,
         };
@@ -152,6 +184,7 @@ impl Shared {
             reads,
             explain,
             abandon,
+            given_up: Arc::default(),
             watchers,
             stepped,
             inner: Mutex::new(inner),
@@ -265,16 +298,15 @@ impl QueryHandle {
     /// Stops and waits for the end. `cancelled` is asked while waiting.
     ///
     /// # Errors
-    /// Unsupported: DRAIN. InvalidInput: it waits for batches that won't come. Cancelled: the timeout has passed, or the
+    /// InvalidInput: it waits for batches that won't come. Conflict: it has ended, and was not drained. Cancelled: the timeout has passed, or the
     /// user gave up waiting; the query is still being stopped. The query's own error, if it fails on the way.
     pub fn stop(&self, how: StopHow, timeout: Option<Duration>, cancelled: &dyn Fn() -> bool) -> Result<StopReceipt> {
         if how == StopHow::Drain {
-            return Err(
-                Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY q WHEN IDLE processes all that the sources hold")
-            );
+            self.refuse_paused("its last batch would never come")?;
         }
         if how == StopHow::Now {
             self.shared.abandon.store(true, Ordering::SeqCst);
+            self.shared.given_up.store(true, Ordering::SeqCst);
         }
         let how = match how {
             StopHow::AfterBatches(n) => {
@@ -284,16 +316,20 @@ impl QueryHandle {
             other => other,
         };
         self.shared.update(|inner| inner.stop = Some(how));
-        self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?.ok_or_else(
-            || {
-                self.shared
-                    .lock()
-                    .status
-                    .last_error
-                    .clone()
-                    .unwrap_or_else(|| Error::internal("a query ended without a receipt"))
-            },
-        )
+        let receipt = self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?;
+        let failed = || {
+            let error = self.shared.lock().status.last_error.clone();
+            error.unwrap_or_else(|| Error::internal("a query ended without a receipt"))
+        };
+        let receipt = receipt.ok_or_else(failed)?;
+        if how == StopHow::Drain && !receipt.drained {
+            return Err(Error::conflict(format!(
+                "query {} had ended before it was drained: what was open is in its checkpoint; START it again, then STOP QUERY {} DRAIN",
+                self.name(),
+                self.name()
+            )));
+        }
+        Ok(receipt)
     }
 
     /// Runs no batch until RESUME.
@@ -413,7 +449,64 @@ impl QueryHandle {
 
     /// `EXPLAIN QUERY`: the incremental plan as a tree.
     pub fn explain(&self) -> String {
-        self.shared.explain.clone()
+        self.shared.explain.plan.clone()
+    }
+
+    /// `EXPLAIN STATE`: what bounds each state, and how many rows it holds.
+    pub fn explain_state(&self) -> String {
+        let held = self.state_rows();
+        let rows = |name: &str| {
+            let of: Vec<u64> = held.iter().filter(|(state, ..)| state == name).map(|(_, _, rows, _)| *rows).collect();
+            (!of.is_empty()).then(|| of.iter().sum())
+        };
+        state_text(&self.shared.explain.states, rows)
+    }
+
+    /// `EXPLAIN WHY`: why the query gives out nothing, or not yet. `cancelled` is asked while waiting; a batch that runs is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// Cancelled: the user gave up.
+    pub fn why(&self, cancelled: &dyn Fn() -> bool) -> Result<String> {
+        self.shared.update(|inner| {
+            inner.work = None;
+            inner.why_wanted = true;
+        });
+        let runs = |message: &str| ["Processing", "No new data", "Retrying"].iter().any(|word| message.starts_with(word));
+        let now = self.wait_for(None, cancelled, "to say what it waits for", |inner| {
+            if inner.ended {
+                return Some(inner.status.last_error.clone().map_or(Now::Ended(inner.ending), Now::Failed));
+            }
+            if let Some(work) = inner.work.take() {
+                return Some(if inner.paused { Now::Paused } else { Now::Waits(work) });
+            }
+            (inner.busy && runs(&inner.status.message)).then(|| Now::Busy(inner.status.message.clone()))
+        })?;
+        let inner = self.shared.lock();
+        let facts = inner.facts.as_ref().ok_or_else(|| Error::internal("a query of which nothing is known"))?;
+        Ok(why_text::explain(facts, &now))
+    }
+
+    /// `VERIFY QUERY`: runs the query again over the rows that it has read, and compares. `cancelled` is asked while waiting.
+    ///
+    /// # Errors
+    /// Corrupt: it holds something else. InvalidInput: it has ended, or committed nothing. Unsupported, Conflict: it can't be run
+    /// again with the same result. Cancelled: the user gave up.
+    pub fn verify(&self, cancelled: &dyn Fn() -> bool) -> Result<Verified> {
+        self.refuse_ended()?;
+        self.shared.given_up.store(false, Ordering::SeqCst);
+        self.shared.update(|inner| {
+            inner.verified = None;
+            inner.verify_wanted = true;
+        });
+        let verified = self.wait_for(None, cancelled, "to be verified", |inner| {
+            let ended = || Err(Error::conflict("the query was stopped meanwhile"));
+            inner.verified.take().or_else(|| inner.ended.then(ended))
+        });
+        if verified.is_err() {
+            self.shared.given_up.store(true, Ordering::SeqCst);
+        }
+        verified?
     }
 
     /// `SHOW STATE`: operator, partition, rows, bytes.

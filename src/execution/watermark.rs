@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::checkpoint::CommitEntry;
 use crate::incremental::{BatchCell, WatermarkInput};
 
 /// The watermarks of one query, in milliseconds.
@@ -25,6 +26,26 @@ struct InputWatermark {
     seen_at: i64,
 }
 
+impl InputWatermark {
+    /// It no longer holds the others.
+    fn is_idle(&self, now: i64) -> bool {
+        self.idle_after_millis.is_some_and(|after| now.saturating_sub(self.seen_at) >= after)
+    }
+}
+
+/// One input's watermark, for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Microseconds.
+    pub delay: i64,
+    /// Milliseconds, as all that follow.
+    pub idle_after: Option<i64>,
+    pub current: Option<i64>,
+    /// For how long no row has come.
+    pub silent: i64,
+    pub idle: bool,
+}
+
 impl Watermarks {
     /// All undefined; `now` is when the query starts.
     pub fn new(inputs: &[WatermarkInput], max_policy: bool, now: i64) -> Self {
@@ -43,12 +64,27 @@ impl Watermarks {
         Watermarks { max_policy, inputs: list, query: None }
     }
 
-    /// Takes up what a log holds.
-    pub fn restore(&mut self, inputs: &BTreeMap<String, i64>, query: Option<i64>) {
+    /// Takes up what a log holds, at `now`. The time in which no query ran is no silence of its inputs.
+    pub fn restore(&mut self, log: &CommitEntry, now: i64) {
         for input in &mut self.inputs {
-            input.current = inputs.get(&input.name).copied();
+            input.current = log.watermarks.get(&input.name).copied();
+            input.seen_at = now.saturating_sub(log.silent.get(&input.name).copied().unwrap_or(0));
         }
-        self.query = query;
+        self.query = log.watermark;
+    }
+
+    /// The query did not run for so long: that is no silence of its inputs.
+    pub fn shift(&mut self, millis: i64) {
+        for input in &mut self.inputs {
+            input.seen_at = input.seen_at.saturating_add(millis);
+        }
+    }
+
+    /// For how long those inputs have had no row that may become idle, for the logs; those that just had some are absent.
+    pub fn silent(&self, now: i64) -> BTreeMap<String, i64> {
+        let silent = |i: &InputWatermark| (i.name.clone(), now.saturating_sub(i.seen_at));
+        let may = self.inputs.iter().filter(|i| i.idle_after_millis.is_some());
+        may.map(silent).filter(|(_, millis)| *millis > 0).collect()
     }
 
     /// After a batch at `now`: what its rows move.
@@ -74,14 +110,29 @@ impl Watermarks {
     }
 
     fn minimum(&self, now: i64) -> Option<i64> {
-        let idle =
-            |i: &&InputWatermark| i.idle_after_millis.is_some_and(|after| now.saturating_sub(i.seen_at) >= after);
-        let mut waiting = self.inputs.iter().filter(|i| !idle(i)).peekable();
+        let mut waiting = self.inputs.iter().filter(|i| !i.is_idle(now)).peekable();
         if waiting.peek().is_none() {
             return self.inputs.iter().filter_map(|i| i.current).max();
         }
         // An input that was never seen holds the others: there is no minimum yet.
         waiting.map(|i| i.current).collect::<Option<Vec<i64>>>()?.into_iter().min()
+    }
+
+    /// Whether the largest of the inputs' watermarks counts.
+    pub fn takes_largest(&self) -> bool {
+        self.max_policy
+    }
+
+    /// Each input as it stands at `now`.
+    pub fn standings(&self, now: i64) -> Vec<Standing> {
+        let of = |i: &InputWatermark| Standing {
+            delay: i.delay_micros,
+            idle_after: i.idle_after_millis,
+            current: i.current,
+            silent: now.saturating_sub(i.seen_at),
+            idle: i.is_idle(now),
+        };
+        self.inputs.iter().map(of).collect()
     }
 
     /// The query's watermark.

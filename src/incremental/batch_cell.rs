@@ -3,7 +3,7 @@
 //! A fragment is planned once and run for every batch, so what changes from batch to batch (clock, watermarks) is read
 //! from here, and what is seen on the way (event times, late rows) is written here.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{BooleanArray, RecordBatch};
@@ -23,6 +23,8 @@ pub struct BatchCell {
     dropped: Mutex<Vec<Dropped>>,
     /// Late rows, the first that were met, and whose they were.
     late: Mutex<Vec<(usize, RecordBatch)>>,
+    /// All late rows are kept.
+    keeps_late: AtomicBool,
 }
 
 /// What was let go of in front of an operator, in one batch.
@@ -92,7 +94,8 @@ impl BatchCell {
     /// What arrow answers.
     pub fn keep_late(&self, operator: usize, rows: &RecordBatch, late: &BooleanArray) -> Result<(), ArrowError> {
         let mut kept = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = Self::LATE_SAMPLE.saturating_sub(kept.iter().map(|(_, rows)| rows.num_rows()).sum());
+        let most = if self.keeps_late.load(Ordering::Relaxed) { usize::MAX } else { Self::LATE_SAMPLE };
+        let room = most.saturating_sub(kept.iter().map(|(_, rows)| rows.num_rows()).sum());
         if room > 0 {
             let late = filter_record_batch(rows, late)?;
             kept.push((operator, late.slice(0, room.min(late.num_rows()))));
@@ -100,9 +103,25 @@ impl BatchCell {
         Ok(())
     }
 
+    /// Keeps all late rows of each batch, not only the first.
+    pub fn keep_all_late(&self) {
+        self.keeps_late.store(true, Ordering::Relaxed);
+    }
+
     /// The late rows that were kept of this batch, with the operator's number whose they were.
-    pub fn late_sample(&self) -> Vec<(usize, RecordBatch)> {
+    pub fn late(&self) -> Vec<(usize, RecordBatch)> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first of them.
+    pub fn late_sample(&self) -> Vec<(usize, RecordBatch)> {
+        let mut room = Self::LATE_SAMPLE;
+        let mut first = |(operator, rows): (usize, RecordBatch)| {
+            let taken = room.min(rows.num_rows());
+            room -= taken;
+            (taken > 0).then(|| (operator, rows.slice(0, taken)))
+        };
+        self.late().into_iter().filter_map(&mut first).collect()
     }
 
     /// Counts what was let go of in front of an operator.
@@ -125,6 +144,11 @@ impl BatchCell {
     /// The batch that runs.
     pub fn info(&self) -> BatchInfo {
         *self.info.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What rows of the batch are late by, in milliseconds.
+    pub fn late_watermark(&self) -> Option<i64> {
+        self.info().late_watermark
     }
 
     /// `now()` of the batch, in milliseconds.

@@ -337,7 +337,8 @@ impl Cutter<'_> {
         let name = self.inputs.last().map(|i| i.name.clone()).unwrap_or_default();
         let max_future_skew = watermark.spec.max_future_skew;
         let kind = TapKind::Watermark { input: self.watermarks.len(), max_future_skew };
-        self.watermarks.push(WatermarkInput { name, spec: watermark.spec.clone() });
+        let column = watermark.column.name.clone();
+        self.watermarks.push(WatermarkInput { name, column, spec: watermark.spec.clone() });
         let plan = Tap::plan(part.plan, Expr::Column(watermark.column.clone()), kind, &self.cell);
         Ok(Part { plan, ..part })
     }

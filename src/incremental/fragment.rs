@@ -3,7 +3,7 @@
 //! It is kept twice: planned for one partition, which costs little to run and keeps the order of rows, and planned for
 //! all of them. The size of a batch decides which is run.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,6 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
+use super::passed::Passed;
 use super::tap::TapPlanner;
 use crate::error::{Error, Result};
 
@@ -40,6 +41,8 @@ pub struct Fragment {
     many: Option<Arc<dyn ExecutionPlan>>,
     state_one: SessionState,
     state_many: SessionState,
+    /// What the last run let pass, until it is taken.
+    passed: Mutex<Option<Passed>>,
 }
 
 /// A change to a physical plan once it is made.
@@ -57,7 +60,7 @@ impl Fragment {
         let (state_one, state_many) = (fragment_state(base, 1), fragment_state(base, partitions));
         let one = finish(physical(&state_one, plan).await?)?;
         let many = if partitions > 1 && !ordered { Some(finish(physical(&state_many, plan).await?)?) } else { None };
-        Ok(Fragment { one, many, state_one, state_many })
+        Ok(Fragment { one, many, state_one, state_many, passed: Mutex::default() })
     }
 
     /// The columns it gives.
@@ -90,8 +93,12 @@ impl Fragment {
     where
         F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync + 'static,
     {
-        match &self.many {
-            Some(many) if parallel => run_parallel(runtime, many, &self.state_many, take),
+        let plan = match &self.many {
+            Some(many) if parallel => {
+                let plan = reset_plan_states(many.clone())?;
+                run_parallel(runtime, &plan, &self.state_many, take)?;
+                plan
+            }
             _ => {
                 let plan = reset_plan_states(self.one.clone())?;
                 let context = self.state_one.task_ctx();
@@ -102,10 +109,18 @@ impl Fragment {
                             take(partition, batch?)?;
                         }
                     }
-                    Ok(())
-                })
+                    Ok::<(), Error>(())
+                })?;
+                plan
             }
-        }
+        };
+        *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Passed::of(&plan));
+        Ok(())
+    }
+
+    /// What the last run let pass, once.
+    pub fn take_passed(&self) -> Option<Passed> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -118,7 +133,6 @@ fn run_parallel<F>(
 where
     F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync + 'static,
 {
-    let plan = reset_plan_states(plan.clone())?;
     let context = state.task_ctx();
     let take = Arc::new(take);
     runtime.block_on(async {

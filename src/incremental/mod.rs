@@ -9,6 +9,7 @@ mod chain;
 mod cut;
 mod deduplicate;
 mod explain;
+mod explain_state;
 mod fragment;
 mod grouping_sets;
 mod join;
@@ -20,6 +21,7 @@ mod mode;
 mod names;
 mod now;
 mod panes;
+mod passed;
 mod rehearsal;
 mod retract;
 mod tap;
@@ -34,8 +36,10 @@ use datafusion::catalog::TableProvider;
 pub use batch_cell::{BatchCell, Dropped, TimeStats};
 pub use cut::plan;
 pub use explain::explain;
+pub use explain_state::{ExplainedState, explain_state, state_text};
 pub use fragment::Fragment;
-pub use mode::volatile_functions;
+pub use mode::{depends_on_batches, volatile_functions};
+pub use passed::{Gate, Passed};
 pub use retract::{Hidden, changes_of, with_hidden};
 pub use upsert_key::upsert_key;
 
@@ -72,6 +76,8 @@ pub struct Input {
 pub struct WatermarkInput {
     /// The occurrence that it is made of.
     pub name: String,
+    /// The column whose times it is made of.
+    pub column: String,
     pub spec: WatermarkSpec,
 }
 

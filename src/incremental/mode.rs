@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility};
 
 use super::TargetTraits;
 use crate::error::{Error, Result};
@@ -82,6 +82,28 @@ pub fn volatile_functions(plan: &LogicalPlan) -> Vec<String> {
         Ok(TreeNodeRecursion::Continue)
     });
     if walked.is_ok() { names.into_iter().collect() } else { Vec::new() }
+}
+
+/// Whether what a query gives depends on how its rows came in batches: on the clock of each, on which rows were first, or on what
+/// an approximate function made of them.
+pub fn depends_on_batches(plan: &LogicalPlan) -> bool {
+    // Their states say the same however rows are put together.
+    const EXACT: &[&str] =
+        &["count", "sum", "min", "max", "avg", "median", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
+    let depends = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => is_clock(call.func.name()),
+        Expr::AggregateFunction(call) => !EXACT.contains(&call.func.name()),
+        _ => false,
+    };
+    let mut found = false;
+    let walked = plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Distinct(Distinct::On(_)));
+        for expr in node.expressions() {
+            found |= expr.exists(|e| Ok(depends(e)))?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found || walked.is_err()
 }
 
 fn volatile_call(expr: &Expr) -> Option<&str> {

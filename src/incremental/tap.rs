@@ -5,6 +5,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -157,7 +158,8 @@ impl ExtensionPlanner for TapPlanner {
         let Some(tap) = node.as_any().downcast_ref::<Tap>() else { return Ok(None) };
         let time = planner.create_physical_expr(&tap.time, logical_inputs[0].schema(), session, context)?;
         let input = physical_inputs[0].clone();
-        Ok(Some(Arc::new(TapExec { input, time, kind: tap.kind.clone(), cell: tap.cell.clone() })))
+        let (kind, cell) = (tap.kind.clone(), tap.cell.clone());
+        Ok(Some(Arc::new(TapExec { input, time, kind, cell, passed: Arc::default() })))
     }
 }
 
@@ -167,6 +169,15 @@ pub struct TapExec {
     time: Arc<dyn PhysicalExpr>,
     kind: TapKind,
     cell: Arc<BatchCell>,
+    /// Rows that it has let pass in this run.
+    passed: Arc<AtomicU64>,
+}
+
+impl TapExec {
+    /// Rows that it has let pass in this run: a plan is made anew for each.
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
 }
 
 impl fmt::Debug for TapExec {
@@ -214,13 +225,19 @@ impl ExecutionPlan for TapExec {
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return datafusion::common::internal_err!("a tap has one input") };
-        Ok(Arc::new(TapExec { input, time: self.time.clone(), kind: self.kind.clone(), cell: self.cell.clone() }))
+        let (time, kind, cell) = (self.time.clone(), self.kind.clone(), self.cell.clone());
+        Ok(Arc::new(TapExec { input, time, kind, cell, passed: Arc::default() }))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
         let work = Work { time: self.time.clone(), kind: self.kind.clone(), cell: self.cell.clone() };
-        let stream = input.map(move |batch| work.pass(batch?));
+        let passed = self.passed.clone();
+        let stream = input.map(move |batch| {
+            let batch = work.pass(batch?)?;
+            passed.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            Ok(batch)
+        });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), stream)))
     }
 }

@@ -36,7 +36,7 @@ impl ForgetBy {
         Ok((0..times.len()).map(end).collect())
     }
 
-    /// What the batch's watermark closes, in the unit of [`ForgetBy::times`].
+    /// What the batch's watermark closes, in the unit of [`ForgetBy::times`]; all there is when the query is drained.
     pub fn until(batch: &BatchInfo) -> Option<i64> {
         Some(batch.watermark?.saturating_mul(1_000))
     }

@@ -168,6 +168,11 @@ impl OperatorSpec for JoinSpec {
         !self.signed
     }
 
+    /// Pairs are given out at once.
+    fn waits(&self) -> bool {
+        self.finals && self.sides.iter().any(|side| side.kept) && self.kind.shows(false).is_some()
+    }
+
     fn describe(&self) -> Vec<String> {
         self.description.clone()
     }

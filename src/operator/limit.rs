@@ -69,6 +69,16 @@ impl OperatorSpec for LimitSpec {
         true
     }
 
+    fn spent(&self, states: &[&StateTable]) -> Result<Option<String>> {
+        let [state, ..] = states else { return Err(Error::internal("a limit without a state")) };
+        let behind = match self.skip {
+            0 => String::new(),
+            skip => format!(", behind the {skip} of OFFSET"),
+        };
+        let all = seen(state)? >= self.skip.saturating_add(self.fetch);
+        Ok(all.then(|| format!("LIMIT {} is reached{behind}: no row will follow", self.fetch)))
+    }
+
     fn part(self: Arc<Self>) -> Result<Box<dyn OperatorPart>> {
         Ok(Box::new(Limit { spec: self, seen: None, counted: 0, rows: Vec::new() }))
     }
@@ -77,6 +87,12 @@ impl OperatorSpec for LimitSpec {
         let skip = if self.skip == 0 { String::new() } else { format!(" behind {}", self.skip) };
         vec![format!("the first {} rows{skip}, then none", self.fetch)]
     }
+}
+
+/// How many rows there were, as it is remembered.
+fn seen(state: &StateTable) -> Result<u64> {
+    let counts = state.values(&state.slots())?;
+    Ok(counts[0].as_primitive::<Int64Type>().iter().flatten().next().unwrap_or(0) as u64)
 }
 
 /// One partition's work on one batch. See the module's documentation.
@@ -94,11 +110,7 @@ impl OperatorPart for Limit {
         let [state, ..] = states else { return Err(Error::internal("a limit without a state")) };
         let seen = match self.seen {
             Some(seen) => seen,
-            None => {
-                let slots = state.slots();
-                let counts = state.values(&slots)?;
-                *self.seen.insert(counts[0].as_primitive::<Int64Type>().iter().flatten().next().unwrap_or(0) as u64)
-            }
+            None => *self.seen.insert(seen(state)?),
         };
         let (at, rows) = (seen + self.counted, changes.rows.num_rows() as u64);
         let end = self.spec.skip.saturating_add(self.spec.fetch);

@@ -68,9 +68,14 @@ pub struct BatchInfo {
 }
 
 impl BatchInfo {
+    /// The watermark of a batch that drains a query: the end of all times, behind what has no time too.
+    pub const END: i64 = i64::MAX;
+
     /// The batch as an operator sees it whose input is behind the query's watermark by so many milliseconds.
     pub fn behind(self, lag: i64) -> Self {
-        let back = |watermark: Option<i64>| watermark.map(|at| at.saturating_sub(lag));
+        let back = |watermark: Option<i64>| {
+            watermark.map(|at| if at == BatchInfo::END { at } else { at.saturating_sub(lag) })
+        };
         BatchInfo { late_watermark: back(self.late_watermark), watermark: back(self.watermark), ..self }
     }
 }

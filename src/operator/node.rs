@@ -39,6 +39,19 @@ pub trait OperatorSpec: Send + Sync {
         self.states().iter().any(|state| state.forget.is_some())
     }
 
+    /// Whether it keeps rows until the watermark says that they are final, in APPEND.
+    fn waits(&self) -> bool {
+        self.forgets() && !self.only_adds()
+    }
+
+    /// Why a partition that remembers this will give out nothing any more, whatever comes.
+    ///
+    /// # Errors
+    /// Internal.
+    fn spent(&self, _states: &[&StateTable]) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Whether a row that it has given out is never replaced by another.
     fn only_adds(&self) -> bool {
         false

@@ -125,9 +125,14 @@ pub(super) fn explain(cursor: &mut Cursor<'_>, text: &str) -> Result<Statement> 
         let state = cursor.take(&["STATE"]);
         let analyze = !state && cursor.take(&["ANALYZE"]);
         let verbose = !state && cursor.take(&["VERBOSE"]);
+        if state && !cursor.peek().is_some_and(starts_query) {
+            let name = cursor.plain_name("a SELECT or the name of a query")?;
+            cursor.finish()?;
+            return Ok(Statement::Explain(Explain::StateOf(name)));
+        }
         if !cursor.peek().is_some_and(starts_query) {
             let words = ["SELECT", "ANALYZE", "VERBOSE", "QUERY", "WHY", "STATE"];
-            let what = if state || analyze || verbose { "a SELECT" } else { "a SELECT, QUERY, WHY or STATE" };
+            let what = if analyze || verbose { "a SELECT" } else { "a SELECT, QUERY, WHY or STATE" };
             return Err(cursor.expected(what, &words));
         }
         let query = Box::new(query(&cursor.lexemes[cursor.at..], text, cursor.end)?);

@@ -327,7 +327,10 @@ pub enum Explain {
     Select { analyze: bool, verbose: bool, query: Box<QueryText> },
     Query(Name),
     Why(Name),
+    /// `EXPLAIN STATE select`
     State(Box<QueryText>),
+    /// `EXPLAIN STATE q`
+    StateOf(Name),
 }
 
 /// A setting's value.

@@ -294,6 +294,7 @@ impl Display for Explain {
             Explain::Query(name) => write!(f, "EXPLAIN QUERY {name}"),
             Explain::Why(name) => write!(f, "EXPLAIN WHY {name}"),
             Explain::State(query) => write!(f, "EXPLAIN STATE {query}"),
+            Explain::StateOf(name) => write!(f, "EXPLAIN STATE {name}"),
         }
     }
 }

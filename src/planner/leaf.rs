@@ -4,7 +4,7 @@
 //! batches in memory. A bounded SELECT fills its leaves once.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -46,6 +46,8 @@ pub struct Leaf {
     schema: SchemaRef,
     state: Mutex<LeafState>,
     rows: AtomicU64,
+    /// All bad records are kept.
+    keeps_bad: AtomicBool,
 }
 
 struct LeafState {
@@ -58,7 +60,8 @@ impl Leaf {
     /// A leaf that gives nothing until it is filled.
     pub fn new(name: impl Into<String>, schema: SchemaRef) -> Arc<Self> {
         let state = Mutex::new(LeafState { run: 0, input: LeafInput::Nothing, bad_records: None });
-        Arc::new(Leaf { name: name.into(), schema, state, rows: AtomicU64::new(0) })
+        let (rows, keeps_bad) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Leaf { name: name.into(), schema, state, rows, keeps_bad })
     }
 
     /// The columns of its input.
@@ -78,6 +81,11 @@ impl Leaf {
     /// Rows given in this run.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Keeps all bad records of each run, not only the first.
+    pub fn keep_all_bad_records(&self) {
+        self.keeps_bad.store(true, Ordering::Relaxed);
     }
 
     /// Bad records that were let pass in this run, where the input is a source.
@@ -210,6 +218,11 @@ impl LeafExec {
         Ok(LeafExec { leaf, wanted, properties: Arc::new(properties), streams: Mutex::new((0, Vec::new())) })
     }
 
+    /// Rows that the leaf has given in this run.
+    pub fn rows(&self) -> u64 {
+        self.leaf.rows()
+    }
+
     fn open(&self) -> Result<(u64, Vec<Option<SendableRecordBatchStream>>)> {
         let (run, input) = {
             let state = lock(&self.leaf.state);
@@ -220,6 +233,9 @@ impl LeafExec {
             LeafInput::Batches(batches) => self.spread(&batches)?,
             LeafInput::Source { source, range } => {
                 let read = lock(&source).read(&range, &self.wanted)?;
+                if self.leaf.keeps_bad.load(Ordering::Relaxed) {
+                    read.bad_records.keep_all();
+                }
                 lock(&self.leaf.state).bad_records = Some(read.bad_records);
                 read.streams
             }

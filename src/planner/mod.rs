@@ -126,6 +126,24 @@ pub fn stream_of(node: &LogicalPlan) -> Option<Arc<StreamDef>> {
     Some(table.0.clone())
 }
 
+/// The streams that a plan reads, each once.
+///
+/// # Errors
+/// Of DataFusion.
+pub fn streams_of(plan: &LogicalPlan) -> Result<Vec<Arc<StreamDef>>> {
+    let mut streams: Vec<Arc<StreamDef>> = Vec::new();
+    let walked = plan.apply_with_subqueries(|node| {
+        if let Some(stream) = stream_of(node)
+            && !streams.iter().any(|known| known.name == stream.name)
+        {
+            streams.push(stream);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.map_err(crate::error::Error::from)?;
+    Ok(streams)
+}
+
 /// What a stream's source gives, as a table in a plan; replaced by a leaf before anything runs.
 #[derive(Debug)]
 struct SourceTable(Arc<StreamDef>);

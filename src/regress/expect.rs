@@ -13,7 +13,7 @@ use super::report::{Edit, Fault};
 use super::run::FileRun;
 use super::script::Node;
 use super::values::letters;
-use super::world::{quoted, time_text};
+use super::world::{quoted, stop_sql, time_text};
 use crate::checkpoint::failpoint::POINTS;
 use crate::error::closest;
 
@@ -72,9 +72,8 @@ impl FileRun<'_> {
                 self.check_rows(node, &rows, seen)
             }
             Own::Checkpoint(query) => self.is_committed(&query),
-            Own::Stop { query, now } => {
-                let now = if now { " NOW" } else { "" };
-                self.world.execute(&format!("STOP QUERY {}{now}", quoted(&query)))?;
+            Own::Stop { query, how } => {
+                self.world.execute(&stop_sql(&query, how))?;
                 Ok(())
             }
             Own::RestartQuery { query, from } => {
@@ -98,13 +97,13 @@ impl FileRun<'_> {
                 self.crashes.add(node, Armed { point, hit, action });
                 Ok(())
             }
-            Own::Plan { query, lines } => {
-                let plan = self.world.without_folder(&self.world.query(&query)?.explain());
+            Own::Plan { query, of, lines } => {
+                let plan = self.world.without_folder(&self.world.explained(&query, of)?);
                 let actual: Vec<String> = plan.lines().map(str::to_string).collect();
                 match actual == lines {
                     true => Ok(()),
                     false => {
-                        Err(Fault::lines(format!("the plan of query {query}"), &lines, &actual)
+                        Err(Fault::lines(format!("what EXPLAIN says of query {query}"), &lines, &actual)
                             .edit(Edit::Block(actual)))
                     }
                 }

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 
 use super::answer::{Failure, Outcome};
-use super::record::Which;
+use super::record::{Shown, Which};
 use super::values::{Letter, rows};
 use super::world::{World, quoted};
 use crate::delta::Op;
@@ -95,6 +95,23 @@ impl World {
                 Err(Failure::new(format!("name one of {}: state {query}.OPERATOR", names.join(", "))))
             }
         }
+    }
+
+    /// What an EXPLAIN of a query says.
+    ///
+    /// # Errors
+    /// It was not started.
+    pub fn explained(&self, query: &str, of: Shown) -> Result<String, Failure> {
+        let query = self.query(query)?;
+        Ok(match of {
+            Shown::Plan => query.explain(),
+            Shown::State => query.explain_state(),
+            Shown::Why => {
+                let cancel = self.session().cancel_token();
+                cancel.clear();
+                query.why(&|| cancel.is_cancelled())?
+            }
+        })
     }
 
     /// What a reader of a sink, a result table or a query's target finds: what was committed.

@@ -14,10 +14,10 @@ use super::record::{Crash, Feed, Matrix, Own, StepHow, Which};
 use super::report::{Fault, FileReport, Reached};
 use super::run::{FileRun, Flow};
 use super::script::{Body, Node};
-use super::world::quoted;
+use super::world::{quoted, stop_sql};
 use crate::error::Location;
 use crate::execution::QueryState;
-use crate::parser::{Statement, parse_one};
+use crate::parser::{Statement, StopHow, parse_one};
 
 /// One combination.
 #[derive(Debug, Clone)]
@@ -226,10 +226,8 @@ impl<'a> FileRun<'a> {
             Own::Step { query, .. } => self.step_varied(variant, query),
             Own::ClockSet(time) => self.world.execute(&format!("ADVANCE CLOCK TO TIMESTAMP '{time}'")).map(drop),
             Own::ClockAdvance(by) => self.world.execute(&format!("ADVANCE CLOCK BY INTERVAL '{by}'")).map(drop),
-            Own::Stop { query, now } => {
-                let now = if *now { " NOW" } else { "" };
-                self.world.execute(&format!("STOP QUERY {}{now}", quoted(query))).map(drop)
-            }
+            Own::Stop { query, how: StopHow::Drain } => self.drain_varied(variant, query),
+            Own::Stop { query, how } => self.world.execute(&stop_sql(query, *how)).map(drop),
             Own::RestartQuery { query, from } => self.world.restart_query(query, from.as_deref()),
             Own::RestartEngine { wipe } => self.world.restart(*wipe),
             Own::Program(asked) => {
@@ -290,12 +288,7 @@ impl<'a> FileRun<'a> {
         if self.world.query(query)?.status().state == QueryState::Stopped {
             return Ok(());
         }
-        let armed =
-            variant.crash.as_ref().map(|crash| Armed { point: crash.point.to_string(), hit: 1, action: crash.action });
-        // One that an earlier step did not reach still waits.
-        if let Some(armed) = armed.as_ref().filter(|armed| !armed.waits(&self.world, query)) {
-            armed.arm(&self.world, query)?;
-        }
+        let armed = self.arm(variant, query)?;
         let ran = self.until_idle(query);
         let fired = armed.is_some_and(|armed| !armed.waits(&self.world, query));
         self.crashed |= fired;
@@ -308,6 +301,40 @@ impl<'a> FileRun<'a> {
             Err(failure) => return Err(failure),
         }
         if variant.restart_each_step { self.world.restart(false) } else { Ok(()) }
+    }
+
+    /// The crash of a combination, if it has one.
+    fn arm(&self, variant: &Variant, query: &str) -> Result<Option<Armed>, Failure> {
+        let armed =
+            variant.crash.as_ref().map(|crash| Armed { point: crash.point.to_string(), hit: 1, action: crash.action });
+        // One that an earlier step did not reach still waits.
+        if let Some(armed) = armed.as_ref().filter(|armed| !armed.waits(&self.world, query)) {
+            armed.arm(&self.world, query)?;
+        }
+        Ok(armed)
+    }
+
+    /// Drains a query, through a crash and a restart where the combination has them: what was begun the next start ends, what
+    /// was not begun is asked for again, and what was done takes no start.
+    fn drain_varied(&mut self, variant: &Variant, query: &str) -> Result<(), Failure> {
+        let armed = self.arm(variant, query)?;
+        let drained = self.world.execute(&stop_sql(query, StopHow::Drain));
+        let fired = armed.is_some_and(|armed| !armed.waits(&self.world, query));
+        self.crashed |= fired;
+        match drained {
+            Ok(_) => return Ok(()),
+            Err(failure) if !fired || self.guard.is_over() => return Err(failure),
+            Err(_) => {}
+        }
+        match self.world.restart(false) {
+            Err(refused) if refused.text.contains("was drained at batch") => return Ok(()),
+            other => other?,
+        }
+        self.until_idle(query)?;
+        match self.world.query(query)?.status().state {
+            QueryState::Stopped => Ok(()),
+            _ => self.world.execute(&stop_sql(query, StopHow::Drain)).map(drop),
+        }
     }
 
     /// What must come out the same, as sorted lines.

@@ -4,10 +4,11 @@ use sqllogictest::{ColumnType, SortMode};
 
 use super::head::{Head, name};
 use super::place::Broken;
-use super::record::{Block, Check, CheckOp, Feed, Own, Program, Rows, StepHow, Which};
+use super::record::{Block, Check, CheckOp, Feed, Own, Program, Rows, Shown, StepHow, Which};
 use super::values::Letter;
 use crate::checkpoint::failpoint::Action;
 use crate::error::closest;
+use crate::parser::StopHow;
 
 /// The first words of our records.
 pub const NAMES: &[&str] = &[
@@ -134,12 +135,13 @@ pub fn parse(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, B
         }
         "stop" => {
             let query = head.name("the query's name")?;
-            let now = match head.next() {
-                None | Some("graceful") => false,
-                Some("now") => true,
-                Some(other) => return Err(unexpected(head, other, &["graceful", "now"])),
+            let how = match head.next() {
+                None | Some("graceful") => StopHow::Graceful,
+                Some("now") => StopHow::Now,
+                Some("drain") => StopHow::Drain,
+                Some(other) => return Err(unexpected(head, other, &["graceful", "now", "drain"])),
             };
-            bare(Own::Stop { query, now }, head)
+            bare(Own::Stop { query, how }, head)
         }
         "restart" => {
             let own = match head.want("query or engine")? {
@@ -159,11 +161,18 @@ pub fn parse(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, B
         }
         "plan" => {
             let query = head.name("the query's name")?;
+            let of = if head.take("why") {
+                Shown::Why
+            } else if head.take("state") {
+                Shown::State
+            } else {
+                Shown::Plan
+            };
             head.end()?;
             let (before, expected) = body.split();
             Lines { lines: before, ..body }.nothing(head)?;
             let lines = expected.map_or_else(Vec::new, |e| owned(e.lines));
-            Ok((Own::Plan { query, lines }, expected.map_or_else(Block::default, Lines::block)))
+            Ok((Own::Plan { query, of, lines }, expected.map_or_else(Block::default, Lines::block)))
         }
         "require" => {
             let what = head.want("a connector, a format or a function")?.to_string();

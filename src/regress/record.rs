@@ -7,6 +7,7 @@ use sqllogictest::SortMode;
 
 use super::values::Letter;
 use crate::checkpoint::failpoint::Action;
+use crate::parser::StopHow;
 
 /// A record of ours.
 #[derive(Debug, Clone)]
@@ -31,16 +32,16 @@ pub enum Own {
     Sink { name: String, rows: Rows },
     /// `checkpoint QUERY`
     Checkpoint(String),
-    /// `stop QUERY [graceful|now]`
-    Stop { query: String, now: bool },
+    /// `stop QUERY [graceful|now|drain]`
+    Stop { query: String, how: StopHow },
     /// `restart query QUERY [from CHECKPOINT]`
     RestartQuery { query: String, from: Option<String> },
     /// `restart engine [wipe]`
     RestartEngine { wipe: bool },
     /// `crash at POINT [hit N] [kill|error|torn K|enospc|lost-fsync]`
     Crash { point: String, hit: u64, action: Action },
-    /// `plan QUERY`
-    Plan { query: String, lines: Vec<String> },
+    /// `plan QUERY [why|state]`
+    Plan { query: String, of: Shown, lines: Vec<String> },
     /// `shell [ARGUMENTS]`, or `tty COLSxROWS [ARGUMENTS]`
     Program(Program),
     /// `require WHAT`
@@ -123,6 +124,14 @@ pub enum StepHow {
     Crashed,
     /// The query fails, and this is found in its error.
     Error(Regex),
+}
+
+/// What `plan` shows of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Plan,
+    Why,
+    State,
 }
 
 /// Which batches `emitted` speaks of.

@@ -429,6 +429,16 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// What stops a query.
+pub fn stop_sql(query: &str, how: StopHow) -> String {
+    let how = match how {
+        StopHow::Now => " NOW",
+        StopHow::Drain => " DRAIN",
+        _ => "",
+    };
+    format!("STOP QUERY {}{how}", quoted(query))
+}
+
 /// Milliseconds as SQL and test files write them.
 pub fn time_text(millis: Millis) -> String {
     match chrono::DateTime::from_timestamp_millis(millis) {

@@ -29,6 +29,8 @@ pub(super) struct QueryEntry {
     /// Streams, tables and views that it reads.
     pub uses: BTreeSet<String>,
     pub target: Uses,
+    /// The sinks that take its bad records and late rows.
+    pub dead_letters: BTreeSet<String>,
     /// The target as SHOW QUERIES shows it.
     pub words: String,
     pub mode: OutputMode,
@@ -38,16 +40,18 @@ pub(super) struct QueryEntry {
 
 impl Session {
     pub(super) fn stop_query(&self, which: &Which, how: StopHow, timeout: Option<Interval>) -> Result<Answer> {
-        if how == StopHow::Drain {
-            return Err(
-                Error::not_yet("STOP QUERY … DRAIN").help("STOP QUERY … WHEN IDLE takes in what the sources hold")
-            );
-        }
         let timeout = timeout.map(duration).transpose()?;
         let handles = match which {
             Which::One(name) => vec![self.query(name)?],
             Which::All => self.live_queries(),
         };
+        // Before any of them is drained, which can't be undone.
+        if how == StopHow::Drain
+            && let Some(paused) = handles.iter().find(|handle| handle.status().state == QueryState::Paused)
+        {
+            return Err(Error::invalid(format!("query {} is paused, so its last batch would never come", paused.name()))
+                .help(format!("RESUME QUERY {} first", paused.name())));
+        }
         let cancel = &self.cancel;
         let stop = |handle: &QueryHandle| handle.stop(how, timeout, &|| cancel.is_cancelled());
         receipts(handles.iter().map(stop).collect::<Result<Vec<_>>>()?)
@@ -97,6 +101,33 @@ impl Session {
 
     pub(super) fn explain_query(&self, name: &Name) -> Result<Answer> {
         Ok(Answer::Text(self.query(name)?.explain()))
+    }
+
+    /// Why a query gives out nothing, or not yet.
+    pub(super) fn explain_why(&self, name: &Name) -> Result<Answer> {
+        self.query(name)?.why(&|| self.cancel.is_cancelled()).map(Answer::Text)
+    }
+
+    /// Holds a query against the rows that it has read: what was compared, and its rows.
+    pub(super) fn verify_query(&self, name: &Name) -> Result<Answer> {
+        let verified = self.query(name)?.verify(&|| self.cancel.is_cancelled())?;
+        let (what, rows): (Vec<_>, Vec<_>) = verified.compared.into_iter().unzip();
+        let verdict = what.iter().map(|_| Some("equal")).collect::<StringArray>();
+        let answer = Answer::table(vec![
+            ("compared", Arc::new(what.into_iter().map(Some).collect::<StringArray>())),
+            ("rows", Arc::new(rows.into_iter().map(Some).collect::<UInt64Array>())),
+            ("verdict", Arc::new(verdict)),
+        ])?;
+        let notices: Vec<String> = std::iter::once(verified.how).chain(verified.not_compared).collect();
+        Ok(match answer {
+            Answer::Rows { schema, rows, .. } => Answer::Rows { schema, rows, notices },
+            other => other,
+        })
+    }
+
+    /// What bounds the state of a query that was started, and how large it is.
+    pub(super) fn explain_state_of(&self, name: &Name) -> Result<Answer> {
+        Ok(Answer::Text(self.query(name)?.explain_state()))
     }
 
     /// Moves the manual clock.
@@ -167,7 +198,7 @@ impl Session {
 
     /// The running queries that write to a sink.
     pub(super) fn running_into_sink(&self, sink: &str) -> Vec<String> {
-        self.running_that(|q| q.target == Uses::Sink(sink.to_string()))
+        self.running_that(|q| q.target == Uses::Sink(sink.to_string()) || q.dead_letters.contains(sink))
     }
 
     /// The query, running or ended, that has `table` as its result.
@@ -239,11 +270,12 @@ fn receipts(receipts: Vec<StopReceipt>) -> Result<Answer> {
         let offsets: serde_json::Map<_, _> = r.offsets.iter().cloned().collect();
         serde_json::Value::Object(offsets).to_string()
     };
+    let watermark = |r: &StopReceipt| if r.drained { Some("end".into()) } else { r.watermark.map(iso) };
     Answer::table(vec![
         ("query", Arc::new(receipts.iter().map(|r| Some(r.query.clone())).collect::<StringArray>())),
         ("last_batch", Arc::new(receipts.iter().map(|r| r.last_batch).collect::<UInt64Array>())),
         ("offsets", Arc::new(receipts.iter().map(|r| Some(offsets(r))).collect::<StringArray>())),
-        ("watermark", Arc::new(receipts.iter().map(|r| r.watermark.map(iso)).collect::<StringArray>())),
+        ("watermark", Arc::new(receipts.iter().map(watermark).collect::<StringArray>())),
         ("state_rows", Arc::new(receipts.iter().map(|r| r.state_rows).collect::<UInt64Array>())),
     ])
 }

@@ -6,7 +6,7 @@ use datafusion::physical_plan::displayable;
 
 use super::{Answer, Session};
 use crate::error::{Error, Result};
-use crate::incremental;
+use crate::incremental::{self, IncrementalPlan};
 use crate::parser::{OutputMode, QueryText};
 use crate::planner;
 
@@ -40,12 +40,26 @@ impl Session {
         self.explain_static(&state, &plan, verbose)
     }
 
-    /// What START QUERY … INTO CONSOLE would run.
+    /// What bounds the states of a query.
+    pub(super) fn explain_state(&self, query: &QueryText) -> Result<Answer> {
+        let plan = self.plan(&self.state(), query)?;
+        let states = match planner::reads_stream(&plan) {
+            true => incremental::explain_state(&self.streaming(plan)?, None),
+            false => Vec::new(),
+        };
+        Ok(Answer::Text(incremental::state_text(&states, |_| None)))
+    }
+
     fn explain_streaming(&self, plan: LogicalPlan) -> Result<Answer> {
+        let plan = self.streaming(plan)?;
+        Ok(Answer::Text(incremental::explain(&plan, &self.console().traits.name).trim_end().to_string()))
+    }
+
+    /// What START QUERY … INTO CONSOLE would run.
+    fn streaming(&self, plan: LogicalPlan) -> Result<IncrementalPlan> {
         let (mode, target) = (default_mode(&plan), self.console().traits);
         let (partitions, state) = (super::lock(&self.settings).partitions, self.state());
-        let plan = self.block_on(async { incremental::plan(&state, plan, mode, &target, partitions).await })?;
-        Ok(Answer::Text(incremental::explain(&plan, &target.name).trim_end().to_string()))
+        self.block_on(async { incremental::plan(&state, plan, mode, &target, partitions).await })
     }
 
     fn explain_static(&self, state: &SessionState, plan: &LogicalPlan, verbose: bool) -> Result<Answer> {

@@ -23,6 +23,11 @@ pub(super) const QUERY_OPTIONS: &[OptionSpec] = &[
     NO_DATA_BATCHES,
     LEASE_TIMEOUT,
     OptionSpec {
+        name: "dead_letter",
+        kind: OptionKind::Text,
+        help: "a sink that late rows, and bad records of streams that name none themselves, are written to",
+    },
+    OptionSpec {
         name: "static_replay",
         kind: OptionKind::OneOf(&["logged", "latest"]),
         help: "what a replayed batch does when a static table has changed since: fail (logged), or take it as it is now",
@@ -279,6 +284,8 @@ pub(super) fn apply(settings: &mut QuerySettings, options: &Options, entry: &Opt
         },
         "lease_timeout" => settings.lease_timeout = lease_timeout(options, entry)?,
         "no_data_batches" => settings.no_data_batches = options.bool(name)?.ok_or_else(missing)?,
+        // A sink: START opens it.
+        "dead_letter" => {}
         "static_replay" => settings.static_replay_latest = is(options, name, "latest"),
         "multiple_watermark_policy" => settings.watermark_policy_max = is(options, name, "max"),
         other => return Err(Error::internal(format!("option {other} is checked and not taken"))),

@@ -11,8 +11,8 @@ use super::select::default_mode;
 use super::settings::QUERY_OPTIONS;
 use super::target::{Destination, OpenSink, Uses};
 use super::{Answer, Session, lock, settings};
-use crate::error::{Error, Result};
-use crate::execution::{self, QuerySettings, QuerySpec, QueryState, TargetTraits};
+use crate::error::{Error, Result, Span};
+use crate::execution::{self, DeadLetters, QuerySettings, QuerySpec, QueryState, TargetTraits};
 use crate::incremental;
 use crate::options::Options;
 use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Trigger};
@@ -38,6 +38,8 @@ impl Session {
         let destination = self.destination(start.target.as_ref(), &plan)?;
         let uses = self.uses(&start.query, &destination)?;
         let mut notices = notices(start, &destination);
+        let dead_letters = self.dead_letters(start, &plan, &destination, &mut notices)?;
+        let into: BTreeSet<String> = dead_letters.sinks.keys().cloned().collect();
         notices.extend(volatile(&plan));
         let words = destination.words.clone();
         let target = destination.uses.clone();
@@ -56,13 +58,23 @@ impl Session {
             target: TargetTraits { ordered: destination.traits.ordered || self.test.is_some(), ..destination.traits },
             result_table: destination.table,
             open_sink: self.recorded(destination.open),
+            dead_letters,
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
         let result_table = spec.result_table.clone();
         let begun = self.begin(spec).map_err(|e| planner::hints::better(e, &self.state(), &start.query.ast));
         let handle = begun.map_err(|e| e.at(place))?;
         let sql = super::ddl::canonical(statement);
-        let entry = QueryEntry { handle, sql: sql.clone(), uses, target: target.clone(), words, mode, schema };
+        let entry = QueryEntry {
+            handle,
+            sql: sql.clone(),
+            uses,
+            target: target.clone(),
+            dead_letters: into,
+            words,
+            mode,
+            schema,
+        };
         self.remember(entry, &name.value);
         if let (Uses::Table(table), Some(rows)) = (target, result_table) {
             self.catalog.add_result_table(&table, sql, rows)?;
@@ -126,6 +138,51 @@ impl Session {
         }
     }
 
+    /// The sinks that take bad records and late rows: those that the query and its streams name.
+    ///
+    /// # Errors
+    /// There is no such sink, or it is the query's target.
+    fn dead_letters(
+        &self,
+        start: &StartQuery,
+        plan: &LogicalPlan,
+        destination: &Destination,
+        notices: &mut Vec<String>,
+    ) -> Result<DeadLetters> {
+        let mut letters = DeadLetters::default();
+        let of_query = start.options.get("dead_letter").zip(start.options.text("dead_letter"));
+        let mut named: Vec<(String, String, Option<Span>)> = Vec::new();
+        if let Some((entry, name)) = of_query {
+            letters.of_query = Some(name.to_string());
+            named.push((name.to_string(), "option dead_letter".into(), Some(entry.span)));
+        }
+        for stream in planner::streams_of(plan)? {
+            if let Some(name) = stream.options.text("dead_letter") {
+                named.push((name.to_string(), format!("dead_letter of stream {}", stream.name), Some(start.query.span)));
+            }
+        }
+        for (name, whose, place) in named {
+            if destination.uses == Uses::Sink(name.clone()) {
+                let message = format!("{whose} is {name}, and the query's results go there");
+                return Err(Error::invalid(message).at(place).help("CREATE SINK another one"));
+            }
+            let Some(sink) = self.catalog.sink(&name) else {
+                let unknown = self.catalog.unknown("sink", &name);
+                let error = Error::invalid(format!("{whose}: {unknown}")).at(place);
+                return Err(match unknown.help_text() {
+                    Some(help) => error.help(help),
+                    None => error.help(format!("CREATE SINK {name} WITH (…) first")),
+                });
+            };
+            if sink.connector.survives() {
+                notices.extend(without_checkpoint(start, &format!("sink {name} ({})", sink.connector.name())));
+            }
+            let shown = self.shown.clone();
+            letters.sinks.insert(name, Box::new(move |context| sink.open(context, &shown)));
+        }
+        Ok(letters)
+    }
+
     fn live(&self, name: &str) -> bool {
         lock(&self.queries).get(name).is_some_and(|q| is_live(&q.handle))
     }
@@ -145,14 +202,19 @@ pub(super) fn canonical(query: &QueryText) -> String {
 }
 
 fn notices(start: &StartQuery, destination: &Destination) -> Vec<String> {
-    if start.checkpoint.is_some() || !destination.survives {
-        return Vec::new();
-    }
-    vec![format!(
-        "query {} has no CHECKPOINT: what it knows is removed at its end, while {} stays; another start would write \
-         everything again",
-        start.name.value, destination.traits.name
-    )]
+    let said = destination.survives.then(|| without_checkpoint(start, &destination.traits.name));
+    said.flatten().into_iter().collect()
+}
+
+/// What a sink that outlives the process deserves to have said.
+fn without_checkpoint(start: &StartQuery, sink: &str) -> Option<String> {
+    start.checkpoint.is_none().then(|| {
+        format!(
+            "query {} has no CHECKPOINT: what it knows is removed at its end, while {sink} stays; another start would write \
+             everything again",
+            start.name.value
+        )
+    })
 }
 
 /// What is not the same when a batch is run again.

@@ -9,7 +9,7 @@ use super::{Answer, Session, lock};
 use crate::catalog::{SinkConnector, open_blackhole};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
-use crate::execution::{QuerySpec, Seen};
+use crate::execution::{DeadLetters, QuerySpec, Seen};
 use crate::parser::{AwaitUntil, Name, QueryText, StopHow, Trigger, WatchUntil, WatchWhat};
 use crate::sink::{BatchId, BatchSummary, Begin, Sink, SinkCommit};
 
@@ -40,6 +40,8 @@ impl Session {
             target: console.traits,
             result_table: None,
             open_sink: limited(console.open, limit.clone()),
+            // What is looked at once is written nowhere.
+            dead_letters: DeadLetters::default(),
         };
         let handle = self.begin(spec).map_err(|e| e.at(Some(query.span)))?;
         let ended = || self.cancel.is_cancelled() || limit.reached();

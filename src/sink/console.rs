@@ -77,12 +77,15 @@ impl ConsoleSink {
             OutputMode::Update => "update",
             OutputMode::Complete => "complete",
         };
+        let watermark = match summary.drains {
+            true => "end".into(),
+            false => summary.watermark.map_or("-".into(), iso_utc),
+        };
         format!(
-            "-- Batch: {}  query={}  mode={mode}  rows={rows}  in={}  watermark={}  state={}",
+            "-- Batch: {}  query={}  mode={mode}  rows={rows}  in={}  watermark={watermark}  state={}",
             self.batch,
             self.query,
             summary.input_rows,
-            summary.watermark.map_or("-".into(), iso_utc),
             summary.state_rows.map_or("-".into(), |rows| rows.to_string()),
         )
     }

@@ -70,6 +70,8 @@ pub struct BatchSummary {
     pub input_rows: u64,
     /// The watermark that the batch used, in milliseconds.
     pub watermark: Option<i64>,
+    /// It used the end of all times: the query is drained.
+    pub drains: bool,
     pub state_rows: Option<u64>,
 }
 

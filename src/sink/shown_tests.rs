@@ -53,7 +53,7 @@ fn context(retracts: bool) -> SinkContext {
 }
 
 fn summary() -> BatchSummary {
-    BatchSummary { input_rows: 1043, watermark: Some(1_767_225_895_000), state_rows: Some(18) }
+    BatchSummary { input_rows: 1043, watermark: Some(1_767_225_895_000), state_rows: Some(18), ..BatchSummary::default() }
 }
 
 /// An output that keeps what it gets, and counts flushes.
@@ -153,7 +153,7 @@ fn an_empty_batch_is_shown_when_asked_for() {
     let (kept, notices) = (Kept::default(), Arc::default());
     let mut sink = console::open(&context(false), kept.output(), style(Format::Table, true, &notices));
     sink.begin(3).unwrap();
-    sink.commit(&BatchSummary { input_rows: 0, watermark: None, state_rows: None }).unwrap();
+    sink.commit(&BatchSummary::default()).unwrap();
     let shown = kept.take();
     assert!(
         shown.starts_with("-- Batch: 3  query=per_min  mode=update  rows=0  in=0  watermark=-  state=-\n+--"),

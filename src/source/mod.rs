@@ -137,44 +137,70 @@ pub trait Source: Send + Sync {
     fn commit(&mut self, end: &Offset) -> Result<()>;
 }
 
-/// Records that `on_error` let pass, counted, and the first of them kept.
+/// Records that `on_error` let pass, counted, and the first of them kept; all of them, where they go to a dead letter.
 #[derive(Debug, Default)]
 pub struct BadRecords {
-    inner: std::sync::Mutex<(u64, Vec<crate::error::BadRecord>)>,
+    inner: std::sync::Mutex<Bad>,
+}
+
+#[derive(Debug, Default)]
+struct Bad {
+    count: u64,
+    first: Vec<crate::error::BadRecord>,
+    /// Each with its whole text.
+    all: Option<Vec<(crate::error::BadRecord, String)>>,
 }
 
 impl BadRecords {
     /// How many samples are kept.
     pub const SAMPLE: usize = 100;
 
-    /// Counts one.
-    pub fn push(&self, record: crate::error::BadRecord) {
-        let mut inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        inner.0 += 1;
-        if inner.1.len() < Self::SAMPLE {
-            inner.1.push(record);
-        }
+    /// Keeps all from now on, with their texts.
+    pub fn keep_all(&self) {
+        self.lock().all.get_or_insert_default();
     }
 
-    /// Lets a record pass or not, as `on_error` says, and counts it.
+    /// Whether the next one is kept: then it is worth to find out where it stands.
+    pub fn keeps_next(&self) -> bool {
+        let bad = self.lock();
+        bad.all.is_some() || bad.first.len() < Self::SAMPLE
+    }
+
+    /// Lets a record pass or not, as `on_error` says, and counts it. `text`: all of it.
     ///
     /// # Errors
     /// BadRecord, where one bad record ends the query.
-    pub fn judge(&self, on_error: OnError, record: crate::error::BadRecord) -> Result<Keep> {
-        match on_error {
-            OnError::Fail => return Err(crate::error::Error::BadRecord(Box::new(record))),
-            OnError::Skip | OnError::Null => self.push(record),
+    pub fn judge(&self, on_error: OnError, record: crate::error::BadRecord, text: &[u8]) -> Result<Keep> {
+        if on_error == OnError::Fail {
+            return Err(crate::error::Error::BadRecord(Box::new(record)));
+        }
+        let mut bad = self.lock();
+        bad.count += 1;
+        if let Some(all) = &mut bad.all {
+            all.push((record.clone(), String::from_utf8_lossy(text).into_owned()));
+        }
+        if bad.first.len() < Self::SAMPLE {
+            bad.first.push(record);
         }
         Ok(if on_error == OnError::Null { Keep::Nulls } else { Keep::Nothing })
     }
 
     /// How many there were.
     pub fn count(&self) -> u64 {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0
+        self.lock().count
     }
 
     /// The first [`Self::SAMPLE`] of them.
     pub fn sample(&self) -> Vec<crate::error::BadRecord> {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1.clone()
+        self.lock().first.clone()
+    }
+
+    /// All of them with their texts, where [`Self::keep_all`] was asked for.
+    pub fn all(&self) -> Vec<(crate::error::BadRecord, String)> {
+        self.lock().all.clone().unwrap_or_default()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Bad> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -31,6 +31,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         OptionKind::OneOf(&["fail", "skip", "null"]),
         "what becomes of a bad record: fail (the default), skip, null",
     ),
+    spec("dead_letter", OptionKind::Text, "a sink that bad records are written to"),
     spec("header", OptionKind::Bool, "csv: the first record names the fields (false)"),
     spec("delimiter", OptionKind::Char, "csv: between two fields (a comma)"),
     spec("null_value", OptionKind::Text, "csv: the unquoted text that stands for NULL (the empty one)"),
@@ -144,7 +145,7 @@ impl Parsed {
                 .help("give the stream a column list: CREATE STREAM name (column type, …) WITH (…)")
         })?;
         check_types(format, fields.fields())?;
-        let on_error = on_error(options);
+        let on_error = on_error(options)?;
         if let (OnError::Null, Some(field)) = (on_error, fields.fields().iter().find(|f| !f.is_nullable())) {
             let message = format!("on_error = 'null' makes rows of NULLs, and column {} is NOT NULL", field.name());
             return Err(Error::invalid(message).help("use on_error = 'skip', or drop NOT NULL"));
@@ -309,7 +310,7 @@ impl LineReader {
                 reason,
                 text: shorten(text),
             };
-            bad_records.judge(on_error, record)
+            bad_records.judge(on_error, record, text)
         };
         if line.cut {
             let keep = bad(format!("is longer than max_record_bytes ({})", self.max_record), &line.bytes)?;

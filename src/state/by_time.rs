@@ -85,6 +85,12 @@ impl ByTime {
         self.buckets.range(..=time).any(|(at, slots)| slots.iter().any(|slot| self.times[*slot as usize] == *at))
     }
 
+    /// The earliest time that a slot has.
+    pub fn first(&self) -> Option<i64> {
+        let has = |(at, slots): &(&i64, &Vec<Slot>)| slots.iter().any(|slot| self.times[*slot as usize] == **at);
+        self.buckets.iter().find(has).map(|(at, _)| *at)
+    }
+
     /// Lets go of the entries up to `time`, whose slots have been cleared.
     pub fn pass(&mut self, time: i64) {
         let rest = match time.checked_add(1) {
@@ -127,11 +133,13 @@ mod tests {
         times.clear(1);
         times.clear(9);
         assert!(!times.any_due(9) && times.any_due(10));
+        assert_eq!(times.first(), Some(10));
         times.set(1, 30);
         times.clear(2);
         times.clear(3);
         times.pass(10);
         assert_eq!((times.due(i64::MAX - 1), times.entries), (vec![1], 2));
+        assert_eq!(times.first(), Some(30));
     }
 
     #[test]

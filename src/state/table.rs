@@ -11,6 +11,7 @@
 //! background, and a row whose key was written again later is garbage. Chunks with more garbage than rows are
 //! rewritten a few at a time, and small ones are merged, at a cost in proportion to what the batch changed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -310,9 +311,22 @@ impl StateTable {
         }
     }
 
-    /// The slots whose time is at or before `time`, in order of time. They are still there afterwards.
+    /// The slots whose time is at or before `time`, in order of time. They are still there afterwards. At the end of all times
+    /// (`i64::MAX`) those without a time are due too.
     pub fn due(&self, time: i64) -> Vec<Slot> {
-        self.by_time.due(time)
+        let mut due = self.by_time.due(time);
+        if time == i64::MAX {
+            let with_time: HashSet<Slot> = due.iter().copied().collect();
+            let mut others: Vec<Slot> = self.slots().into_iter().filter(|slot| !with_time.contains(slot)).collect();
+            others.sort_unstable_by(|a, b| self.key_bytes(*a).cmp(self.key_bytes(*b)));
+            due.append(&mut others);
+        }
+        due
+    }
+
+    /// When the next slot may be forgotten.
+    pub fn next_due(&self) -> Option<i64> {
+        self.by_time.first()
     }
 
     /// Whether any slot's time is at or before `time`.

@@ -137,6 +137,7 @@ const FORMS: &[(&str, &str)] = &[
     ("EXPLAIN QUERY q", "="),
     ("EXPLAIN WHY q", "="),
     ("EXPLAIN STATE SELECT a, count(*) FROM s GROUP BY a", "="),
+    ("EXPLAIN STATE q", "="),
     ("VERIFY QUERY q", "="),
     // Settings
     ("SET clock = 'manual'", "="),

@@ -33,7 +33,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         OptionKind::OneOf(&["fail", "skip", "null"]),
         "what becomes of a bad record: fail (the default), skip, null",
     ),
-    spec("dead_letter", OptionKind::Text, "a sink for bad records"),
+    spec("dead_letter", OptionKind::Text, "a sink that bad records are written to"),
     spec("header", OptionKind::Bool, "csv: the first record of each file names its fields (false)"),
     spec("delimiter", OptionKind::Char, "csv: between two fields (a comma)"),
     spec("null_value", OptionKind::Text, "csv: the unquoted text that stands for NULL (the empty one)"),
@@ -87,11 +87,6 @@ impl FileOptions {
             |name, example| Error::invalid(format!("connector 'file' wants option {name}, as in {name} = '{example}'"));
         let path = options.text("path").ok_or_else(|| missing("path", "data/in"))?.to_string();
         let format = options.text("format").and_then(Format::parse).ok_or_else(|| missing("format", "json"))?;
-        if let Some(entry) = options.get("dead_letter") {
-            return Err(Error::not_yet("option dead_letter")
-                .at(Some(entry.span))
-                .help("on_error = 'skip' counts bad records in badRows of SHOW PROGRESS"));
-        }
         only_for(options, format, Format::Csv, &["header", "delimiter", "null_value"])?;
         let defaults = CsvOptions::default();
         let parsed = FileOptions {
@@ -105,7 +100,7 @@ impl FileOptions {
                     parse_interval(text).filter(|micros| *micros > 0)
                 })?
                 .map(|micros| micros.saturating_mul(1_000)),
-            on_error: on_error(options),
+            on_error: on_error(options)?,
             csv: CsvOptions {
                 header: options.bool("header")?.unwrap_or(defaults.header),
                 delimiter: delimiter(options)?.unwrap_or(defaults.delimiter),
@@ -122,9 +117,9 @@ impl FileOptions {
         if self.format != Format::Parquet {
             return Ok(());
         }
-        for name in ["on_error", "compression", "max_record_bytes"] {
+        for name in ["on_error", "dead_letter", "compression", "max_record_bytes"] {
             if let Some(entry) = options.get(name) {
-                let harmless = matches!(options.text(name), Some("fail" | "auto" | "none"));
+                let harmless = name != "dead_letter" && matches!(options.text(name), Some("fail" | "auto" | "none"));
                 if !harmless {
                     return Err(Error::invalid_at(
                         entry.span,
@@ -158,13 +153,21 @@ fn store(options: &Options, path: &str) -> Result<Settings> {
     }
 }
 
-/// What `on_error` says.
-pub fn on_error(options: &Options) -> OnError {
-    match options.text("on_error").map(str::to_ascii_lowercase).as_deref() {
-        Some("skip") => OnError::Skip,
-        Some("null") => OnError::Null,
-        _ => OnError::Fail,
-    }
+/// What `on_error` says. A stream with a `dead_letter` passes over bad records unless it says otherwise.
+///
+/// # Errors
+/// InvalidInput: a `dead_letter` for what ends the query.
+pub fn on_error(options: &Options) -> Result<OnError> {
+    let dead_letter = options.get("dead_letter");
+    Ok(match (options.text("on_error").map(str::to_ascii_lowercase).as_deref(), dead_letter) {
+        (Some("skip"), _) | (None, Some(_)) => OnError::Skip,
+        (Some("null"), _) => OnError::Null,
+        (_, None) => OnError::Fail,
+        (_, Some(entry)) => {
+            let message = "option dead_letter has no meaning with on_error = 'fail': a bad record ends the query";
+            return Err(Error::invalid_at(entry.span, message).help("leave on_error out, or use on_error = 'skip'"));
+        }
+    })
 }
 
 /// What `delimiter` says.

@@ -283,7 +283,7 @@ impl Work {
         text: &[u8],
     ) -> Result<Keep> {
         let fail = self.options.on_error == OnError::Fail;
-        let shown = fail || self.bad_records.count() < BadRecords::SAMPLE as u64;
+        let shown = fail || self.bad_records.keeps_next();
         let line = match shown {
             true => Some(line().map_or_else(|| self.line_of(file, offset), Ok)?),
             false => None,
@@ -295,7 +295,7 @@ impl Work {
             reason,
             text: shorten(text),
         };
-        self.bad_records.judge(self.options.on_error, record)
+        self.bad_records.judge(self.options.on_error, record, text)
     }
 
     /// The line of a byte of a plain file. What is counted is kept: a file's front is read once, not once a record.

@@ -484,7 +484,8 @@ fn what_is_wrong_with_a_declaration_is_said_when_it_is_opened() {
     assert_eq!(remote("https://h/p", "anonymous", "true"), "option anonymous has no meaning for https://h");
     let secret = remote("s3://b/p", "endpoint", "http://me:s3cret@h");
     assert!(secret.starts_with("option endpoint is http:// or https://") && !secret.contains("s3cret"), "{secret}");
-    assert_eq!(json_ab().with("dead_letter", "sink").open_error(), "not supported yet: option dead_letter");
+    let both = json_ab().with("dead_letter", "sink").with("on_error", "fail");
+    assert!(both.open_error().contains("option dead_letter has no meaning with on_error = 'fail'"));
     assert!(json_ab().with("format", "xml").open_error().contains("one of json, csv, parquet, text"));
     assert_eq!(json_ab().with("header", "true").open_error(), "option header is for format csv, not json");
     let both = json_ab().with("max_files_per_trigger", "1").with("max_bytes_per_trigger", "1mb").open_error();

@@ -1,0 +1,462 @@
+//! EXPLAIN WHY as text: the cause in the first line, and what it follows from below it.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, SecondsFormat};
+
+use super::why::{Ending, Facts, Mark, Now, OperatorFacts, Work};
+use crate::incremental::Passed;
+use crate::parser::{OutputMode, Trigger};
+use crate::planner::interval_text;
+
+/// Why a query gives out nothing, or not yet.
+pub(super) fn explain(facts: &Facts, now: &Now) -> String {
+    let mut text = format!("{}\n", verdict(facts, now));
+    let mut line = |what: &str, is: &str| _ = writeln!(text, "{what}: {is}");
+    if let (Now::Busy(message), true) = (now, facts.batches > 0) {
+        line("now", message);
+    }
+    line("batches", &facts.batches_text());
+    if !facts.marks.is_empty() {
+        line("watermark", &facts.watermark_text());
+        for mark in &facts.marks {
+            line(&format!("watermark of {}.{}", mark.input, mark.column), &mark.text(facts));
+        }
+    }
+    for operator in facts.operators.iter().rev() {
+        if let Some(closes) = operator.next_text(facts) {
+            line(&format!("next to close in {}", operator.name), &closes);
+        }
+    }
+    for (what, is) in facts.losses() {
+        line(&what, &is);
+    }
+    text.trim_end().to_string()
+}
+
+fn verdict(facts: &Facts, now: &Now) -> String {
+    let query = &facts.query;
+    match now {
+        Now::Failed(error) => {
+            return format!("query {query} has failed and gives out nothing more: {error}").replace('\n', " ");
+        }
+        Now::Ended(ending) => return format!("query {query} has ended: {}", facts.ended(*ending)),
+        Now::Paused => return format!("query {query} is paused: it runs no batch until RESUME QUERY {query}"),
+        Now::Busy(message) if message.starts_with("Retrying") => {
+            return format!("query {query} waits for the outside world: {message}");
+        }
+        Now::Busy(message) if facts.batches == 0 => {
+            return format!("query {query} has not ended its first batch: {message}");
+        }
+        Now::Busy(_) | Now::Waits(_) => {}
+    }
+    if let Some(why) = facts.operators.iter().find_map(|operator| operator.spent.as_ref()) {
+        return why.clone();
+    }
+    if let Now::Waits(Some(work)) = now
+        && let Some(waits) = facts.waits_for(*work)
+    {
+        return waits;
+    }
+    if facts.tally.run.rows() == 0 {
+        return facts.no_data();
+    }
+    let lost = if facts.tally.since.rows() > 0 { stuck(facts, &facts.tally.since.last, &facts.last_from, None) } else { None };
+    lost.or_else(|| facts.open()).unwrap_or_else(|| facts.quiet())
+}
+
+/// Where the rows since the last ones that were given out were lost. `operator`: the one that the fragment feeds.
+fn stuck(facts: &Facts, passed: &Passed, from: &[usize], operator: Option<usize>) -> Option<String> {
+    if passed.rows_out > 0 {
+        return None;
+    }
+    if passed.rows_in > 0 {
+        return Some(facts.lost_in(passed, from, operator));
+    }
+    from.iter().find_map(|n| {
+        let inputs = facts.tally.since.inputs.get(*n)?;
+        if inputs.iter().any(|input| input.rows_out > 0) {
+            return facts.kept_in(*n);
+        }
+        let below = &facts.operators[*n].from;
+        inputs.iter().zip(below).find_map(|(input, from)| stuck(facts, input, from, Some(*n)))
+    })
+}
+
+impl Facts {
+    fn ended(&self, ending: Ending) -> String {
+        match (ending, self.trigger) {
+            (Ending::Stopped, _) => "it was stopped".into(),
+            (Ending::StopAfter(n), _) => format!("STOP AFTER {n} BATCHES is reached"),
+            (Ending::Drained, _) => "it was drained: what was open is closed, and its checkpoint takes no start".into(),
+            (Ending::Inputs, _) => "all its inputs have ended".into(),
+            (Ending::Trigger, Trigger::Once) => "TRIGGER ONCE has run its batch".into(),
+            (Ending::Trigger, _) => "TRIGGER AVAILABLE NOW has run what was there when it began".into(),
+        }
+    }
+
+    /// What there is to do waits for somebody.
+    fn waits_for(&self, work: Work) -> Option<String> {
+        let what = match work {
+            Work { replay: true, .. } => "a batch that was begun before the restart is to be run again".to_string(),
+            Work { data: true, .. } => "there are rows that no batch has read".to_string(),
+            Work { due: true, .. } => {
+                format!("a batch without data is due, which closes what ends by {}", self.at(self.watermark))
+            }
+            Work { .. } => return None,
+        };
+        if self.rests {
+            return Some(format!("{what}: the query waits for STEP QUERY {}", self.query));
+        }
+        let at = self.next_at.filter(|at| *at > self.clock)?;
+        let clock = if self.manual_clock { ", and the clock is moved by ADVANCE CLOCK alone" } else { "" };
+        Some(format!(
+            "{what}: the query waits for its trigger at {}; it is {}{clock}",
+            instant(at),
+            instant(self.clock)
+        ))
+    }
+
+    fn no_data(&self) -> String {
+        let inputs = self.inputs.join(", ");
+        match self.resumed {
+            Some(batch) => {
+                format!("no data: nothing new has come of {inputs} since the checkpoint was taken up behind batch {batch}")
+            }
+            None => format!("no data: no row of {inputs} has been read yet"),
+        }
+    }
+
+    /// Nothing is lost and nothing waits.
+    fn quiet(&self) -> String {
+        let new = self.tally.since.rows();
+        match self.tally.last_out {
+            Some((batch, rows)) if new == 0 => {
+                format!("no new data: batch {batch} gave out {}, and nothing has come since", count(rows, "row"))
+            }
+            Some((batch, _)) => {
+                format!("the {} read since batch {batch} changed nothing in the result", count(new, "row"))
+            }
+            None => format!("the {} read so far changed nothing in the result", count(new, "row")),
+        }
+    }
+
+    /// Since when it is that nothing was given out.
+    fn since(&self) -> String {
+        self.tally.last_out.map(|(batch, _)| format!(" since batch {batch}")).unwrap_or_default()
+    }
+
+    /// A fragment let nothing pass.
+    fn lost_in(&self, passed: &Passed, from: &[usize], operator: Option<usize>) -> String {
+        let (since, rows) = (self.since(), passed.rows_in);
+        let givers: Vec<&str> = from.iter().map(|n| self.operators[*n].name.as_str()).collect();
+        let mut causes: Vec<(u64, String)> = Vec::new();
+        for gate in passed.gates.iter().filter(|gate| gate.rows_out < gate.rows_in) {
+            let lost = gate.rows_in - gate.rows_out;
+            let cause = match (gate.is_filter, givers.is_empty()) {
+                (true, true) => format!("WHERE {} leaves out {}", gate.what, all(lost, rows)),
+                (true, false) => format!(
+                    "the condition {} leaves out {} that {} gave",
+                    gate.what,
+                    all(lost, rows),
+                    givers.join(", ")
+                ),
+                (false, _) => format!("{} finds no partner for {}", gate.what, all(lost, rows)),
+            };
+            causes.push((lost, cause));
+        }
+        let dropped = operator.and_then(|n| Some((&self.operators[n], self.tally.since.dropped.get(n)?)));
+        if let Some((operator, dropped)) = dropped {
+            if dropped.late_rows > 0 {
+                let watermark = self.watermark.map(|at| at.saturating_sub(operator.lag));
+                let cause = format!(
+                    "{} late for {}: what they belong to was closed by its watermark, {} now",
+                    were(dropped.late_rows, rows),
+                    operator.name,
+                    self.at(watermark)
+                );
+                causes.push((dropped.late_rows, cause));
+            }
+            if dropped.null_time_rows > 0 {
+                let without = if self.watermark.is_none() { ", and there is no watermark" } else { "" };
+                let cause = format!(
+                    "{} without a time, and join no window{without}",
+                    were(dropped.null_time_rows, rows)
+                );
+                causes.push((dropped.null_time_rows, cause));
+            }
+        }
+        causes.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
+        let causes: Vec<String> = causes.into_iter().map(|(_, cause)| cause).collect();
+        match causes.is_empty() {
+            true => format!("no row has come through{since}: {} read", count(rows, "row")),
+            false => format!("no row has come through{since}: {}", causes.join("; ")),
+        }
+    }
+
+    /// An operator took rows and gave none.
+    fn kept_in(&self, n: usize) -> Option<String> {
+        let (operator, since) = (&self.operators[n], self.since());
+        if self.mode == OutputMode::Append && operator.waits {
+            return None;
+        }
+        let duplicates = self.tally.since.duplicates.get(n).copied().unwrap_or_default();
+        if duplicates > 0 {
+            return Some(format!(
+                "no row has come through{since}: {} of keys that {} has seen before",
+                were(duplicates, duplicates),
+                operator.name
+            ));
+        }
+        if !operator.is_join {
+            return None;
+        }
+        let came = |counts: &super::tally::Counts, side: usize| {
+            counts.inputs.get(n).and_then(|inputs| inputs.get(side)).is_some_and(|input| input.rows_out > 0)
+        };
+        let missing = (0..2).find(|side| !came(&self.tally.run, *side)).filter(|_| self.resumed.is_none());
+        Some(match missing {
+            Some(side) => {
+                let side = if side == 0 { "left" } else { "right" };
+                format!("no pair was found: no row of the {side} side has come to the join")
+            }
+            None => format!("no pair was found{since}: no new row matches one of the other side"),
+        })
+    }
+
+    /// What waits for the watermark.
+    fn open(&self) -> Option<String> {
+        if self.mode != OutputMode::Append {
+            return None;
+        }
+        let operator = self.operators.iter().rev().find(|operator| operator.waits && operator.rows > 0)?;
+        let Some(watermark) = self.watermark else {
+            return Some(format!("there is no watermark yet, so nothing closes: {}", self.undefined()));
+        };
+        let Some(due) = operator.next_due else {
+            return Some(format!("what {} remembers has no time, and is never final", operator.name));
+        };
+        let what = operator.what(due);
+        let needed = operator.needed(due);
+        if needed <= watermark {
+            let how = match self.no_data_batches {
+                true => "the next batch closes it",
+                false => "no batch without data runs (no_data_batches = false), so the next rows close it",
+            };
+            return Some(format!("{what} is due: {how}"));
+        }
+        let ahead = self.marks.iter().filter(|mark| mark.standing.current.is_some_and(|at| at >= needed)).count();
+        let behind: Vec<&Mark> = self.behind(needed);
+        let closes = self.closing(needed);
+        Some(match (ahead, behind.first()) {
+            (1.., Some(holder)) if !self.largest => format!(
+                "{what} is open, as input {} holds the watermark at {}: it closes when {closes} has come{}",
+                holder.input,
+                self.at(holder.standing.current),
+                holder.way_out()
+            ),
+            _ => format!("{what} is open: it closes when {closes} has come"),
+        })
+    }
+
+    /// The inputs that keep the watermark below `needed`.
+    fn behind(&self, needed: i64) -> Vec<&Mark> {
+        let holds = |mark: &&Mark| {
+            (self.largest || !mark.standing.idle) && mark.standing.current.is_none_or(|at| at < needed)
+        };
+        let mut behind: Vec<&Mark> = self.marks.iter().filter(holds).collect();
+        if behind.is_empty() {
+            // All are idle: the largest counts.
+            behind = self.marks.iter().collect();
+        }
+        behind.sort_by_key(|mark| mark.standing.current);
+        behind
+    }
+
+    /// The rows that bring the watermark to `needed`.
+    fn closing(&self, needed: i64) -> String {
+        let rows = self.behind(needed).into_iter().map(|mark| {
+            let time = needed.saturating_mul(1_000).saturating_add(mark.standing.delay);
+            format!("a row of {} with {} at {} or later", mark.input, mark.column, micros(time))
+        });
+        let how = if self.largest { " or " } else { " and " };
+        rows.collect::<Vec<_>>().join(how)
+    }
+
+    /// Why there is no watermark.
+    fn undefined(&self) -> String {
+        let missing = |mark: &&Mark| mark.standing.current.is_none() && (self.largest || !mark.standing.idle);
+        let of: Vec<String> = self.marks.iter().filter(missing).map(|mark| mark.missing(self)).collect();
+        of.join("; ")
+    }
+
+    fn read_of(&self, input: &str) -> u64 {
+        let at = self.inputs.iter().position(|name| name == input);
+        at.and_then(|n| self.tally.run.read.get(n)).copied().unwrap_or_default()
+    }
+
+    fn at(&self, watermark: Option<i64>) -> String {
+        watermark.map_or("-".into(), instant)
+    }
+
+    fn batches_text(&self) -> String {
+        let mut text = format!("{} in this run", self.batches);
+        if let Some(last) = self.last_batch {
+            let _ = write!(text, ", the last is batch {last}");
+        }
+        let _ = write!(text, "; {} read", count(self.tally.run.rows(), "row"));
+        match self.tally.last_out {
+            Some((batch, rows)) => _ = write!(text, "; batch {batch} was the last to give out rows: {rows}"),
+            None => text.push_str("; none given out"),
+        }
+        text
+    }
+
+    fn watermark_text(&self) -> String {
+        let Some(watermark) = self.watermark else { return format!("-, as {}", self.undefined()) };
+        let of = match self.marks.len() {
+            1 => String::new(),
+            _ => {
+                let is = |mark: &&Mark| mark.standing.current == self.watermark;
+                let holder = self.marks.iter().find(is).map(|mark| format!(", that of {}", mark.input));
+                let which = if self.largest { "largest" } else { "smallest" };
+                format!("{}, the {which} of {}", holder.unwrap_or_default(), self.marks.len())
+            }
+        };
+        format!("{}{of}", instant(watermark))
+    }
+
+    /// Rows that were lost in this run, by where and why.
+    fn losses(&self) -> Vec<(String, String)> {
+        let run = &self.tally.run;
+        let mut lines = Vec::new();
+        for (operator, dropped) in self.operators.iter().zip(&run.dropped) {
+            if dropped.late_contributions > 0 {
+                let rows = count(dropped.late_rows, "row");
+                let parts = count(dropped.late_contributions, "contribution");
+                lines.push((format!("late for {}", operator.name), format!("{rows}, {parts}")));
+            }
+            if dropped.null_time_rows > 0 {
+                let rows = count(dropped.null_time_rows, "row");
+                lines.push((format!("without a time for {}", operator.name), rows));
+            }
+        }
+        for (operator, duplicates) in self.operators.iter().zip(&run.duplicates).filter(|(_, rows)| **rows > 0) {
+            lines.push((format!("keys that {} has seen before", operator.name), count(*duplicates, "row")));
+        }
+        for gate in run.inputs.iter().flatten().chain([&run.last]).flat_map(|passed| &passed.gates) {
+            if gate.rows_out < gate.rows_in {
+                let lost = gate.rows_in - gate.rows_out;
+                lines.push((format!("left out by {}", gate.what), format!("{lost} of {}", count(gate.rows_in, "row"))));
+            }
+        }
+        for (input, bad) in self.inputs.iter().zip(&run.bad).filter(|(_, bad)| **bad > 0) {
+            lines.push((format!("bad records of {input}"), bad.to_string()));
+        }
+        lines
+    }
+}
+
+impl OperatorFacts {
+    /// What ends at `due`.
+    fn what(&self, due: i64) -> String {
+        let what = match (self.is_join, self.windows) {
+            (true, _) => return format!("the next row of {} that may have no partner, final at {},", self.name, micros(due)),
+            (false, true) => "window",
+            (false, false) => "group",
+        };
+        format!("the next {what} of {}, which ends at {},", self.name, micros(due))
+    }
+
+    /// The query's watermark that makes it final.
+    fn needed(&self, due: i64) -> i64 {
+        let millis = due.div_euclid(1_000) + i64::from(due.rem_euclid(1_000) != 0);
+        millis.saturating_add(self.lag)
+    }
+
+    fn next_text(&self, facts: &Facts) -> Option<String> {
+        let due = self.next_due.filter(|due| *due != i64::MAX)?;
+        let needed = self.needed(due);
+        let closes = match facts.watermark.is_some_and(|at| at >= needed) {
+            true => "it is due".to_string(),
+            false => format!("closed by {}", facts.closing(needed)),
+        };
+        Some(format!("what ends at {}; {closes}", micros(due)))
+    }
+}
+
+impl Mark {
+    fn text(&self, facts: &Facts) -> String {
+        let standing = &self.standing;
+        let mut text = match standing.current {
+            Some(at) => {
+                let largest = at.saturating_mul(1_000).saturating_add(standing.delay);
+                format!("{}, {} behind {}", instant(at), interval_text(standing.delay), micros(largest))
+            }
+            None => format!("-, {}", self.missing(facts)),
+        };
+        if standing.idle {
+            text.push_str("; idle: it holds no other");
+        }
+        text
+    }
+
+    /// Why it has none.
+    fn missing(&self, facts: &Facts) -> String {
+        let (read, input, column) = (facts.read_of(&self.input), &self.input, &self.column);
+        let at = facts.marks.iter().position(|mark| std::ptr::eq(mark, self));
+        let future = at.and_then(|n| facts.tally.run.times.get(n)).map_or(0, |times| times.future_rows);
+        match (read, future, self.skew) {
+            (0, ..) if facts.marks.len() > 1 && !facts.largest => {
+                format!("no row of {input} was ever seen, and it holds the others{}", self.way_out())
+            }
+            (0, ..) => format!("no row of {input} was ever seen"),
+            (_, 1.., Some(skew)) => format!(
+                "{} of {input} are more than {} ahead of the clock, {} (MAX FUTURE SKEW)",
+                count(future, "row"),
+                interval_text(skew),
+                instant(facts.clock)
+            ),
+            _ => format!("none of the {} read from {input} has a time in {column}", count(read, "row")),
+        }
+    }
+
+    /// How an input that is silent stops holding the others.
+    fn way_out(&self) -> String {
+        match self.standing.idle_after {
+            Some(after) => format!(
+                "; silent for {}, it lets go after {} (IDLE AFTER)",
+                interval_text(self.standing.silent.saturating_mul(1_000)),
+                interval_text(after.saturating_mul(1_000))
+            ),
+            None => format!("; WATERMARK FOR {} … IDLE AFTER interval would let go of it when it is silent", self.column),
+        }
+    }
+}
+
+/// `1 row`, `2 rows`
+fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `all 3 rows`, `2 of 3 rows`
+fn all(n: u64, of: u64) -> String {
+    if n >= of { if n == 1 { "the one row".into() } else { format!("all {n} rows") } } else { format!("{n} of {} rows", of) }
+}
+
+/// `all 3 rows were`, `1 of 3 rows was`
+fn were(n: u64, of: u64) -> String {
+    format!("{} {}", all(n, of), if n == 1 { "was" } else { "were" })
+}
+
+/// Milliseconds as ISO 8601 in UTC.
+fn instant(millis: i64) -> String {
+    micros(millis.saturating_mul(1_000))
+}
+
+fn micros(micros: i64) -> String {
+    match DateTime::from_timestamp_micros(micros) {
+        Some(time) => time.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        None => format!("{micros} µs"),
+    }
+}
