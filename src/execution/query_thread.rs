@@ -104,6 +104,7 @@ impl QueryThread {
         let mut asked = Asked { once: trigger == Trigger::Once, ..Asked::default() };
         if trigger == Trigger::AvailableNow {
             asked.until = Some(self.patiently(|run| run.freeze())?);
+            self.shared.update(|inner| inner.frozen = true);
         }
         loop {
             match self.next_order() {

@@ -19,6 +19,7 @@ use super::{Engine, QuerySpec};
 use crate::checkpoint::{Checkpoint, Failpoints, LeaseTerms};
 use crate::error::{Error, Result};
 use crate::incremental::{IncrementalPlan, OperatorNode};
+use crate::parser::Trigger;
 use crate::planner::leaf::SharedSource;
 use crate::sink::SinkContext;
 use crate::source::Offset;
@@ -123,6 +124,10 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
+    // What is available now is what is there when START answers.
+    if spec.trigger == Trigger::AvailableNow {
+        handle.wait_until_frozen(&*engine.given_up);
+    }
     Ok(handle)
 }
 

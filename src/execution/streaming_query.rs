@@ -117,6 +117,8 @@ pub(super) struct Inner {
     pub watermark: Option<i64>,
     /// It looks for a batch or runs one: it hears no orders.
     pub busy: bool,
+    /// AVAILABLE NOW: it is known how far the sources are read.
+    pub frozen: bool,
     /// What EXPLAIN WHY goes by, as of the last batch.
     pub facts: Option<Facts>,
     pub ending: Ending,
@@ -170,6 +172,7 @@ impl Shared {
             state_rows: Vec::new(),
             watermark: None,
             busy: false,
+            frozen: false,
             facts: None,
             ending: Ending::Stopped,
             why_wanted: false,
@@ -249,6 +252,14 @@ impl QueryHandle {
     /// The last `last` progress documents, oldest first, as JSON objects (Spark's fields, see the checkpoint docs).
     pub fn progress(&self, last: usize) -> Vec<Value> {
         self.shared.lock().progress.last(last)
+    }
+
+    /// Waits until it is known how far the sources are read, or the query has ended, or its user has lost patience.
+    pub(super) fn wait_until_frozen(&self, given_up: &dyn Fn() -> bool) {
+        let mut inner = self.shared.lock();
+        while !(inner.frozen || inner.ended || given_up()) {
+            inner = self.shared.wait(inner, PATIENCE);
+        }
     }
 
     /// What the query is doing.
