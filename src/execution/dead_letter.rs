@@ -12,7 +12,7 @@ use super::run::Run;
 use super::samples::objects;
 use crate::delta::Delta;
 use crate::error::{Error, Result};
-use crate::incremental::IncrementalPlan;
+use crate::incremental::{IncrementalPlan, Input};
 use crate::sink::{BatchSummary, Begin, Sink, SinkContext};
 
 /// Where dead letters go: sinks by name, and which is whose.
@@ -96,9 +96,9 @@ impl DeadLetterSinks {
     }
 
     /// The sink of a stream's bad records. One that was not opened is not the query's to write: WATCH keeps none.
-    fn of_input(&self, input: &crate::incremental::Input) -> Option<&str> {
-        let own = input.stream.options.text("dead_letter");
-        own.or(self.of_query.as_deref()).filter(|name| self.sinks.contains_key(*name))
+    fn of_input(&self, input: &Input) -> Option<String> {
+        let name = input.stream.options.text("dead_letter").or(self.of_query.as_deref())?;
+        self.sinks.contains_key(name).then(|| name.to_string())
     }
 }
 
@@ -122,7 +122,7 @@ impl Run {
                 error: record.reason,
                 text,
             };
-            letters.entry(name.to_string()).or_default().extend(bad.into_iter().map(letter));
+            letters.entry(name).or_default().extend(bad.into_iter().map(letter));
         }
         if let Some(name) = &self.dead_letters.of_query {
             letters.entry(name.clone()).or_default().extend(self.late_letters());
@@ -170,9 +170,8 @@ impl Run {
 }
 
 fn rows(batch: u64, letters: Vec<Letter>) -> Result<RecordBatch> {
-    let texts = |of: fn(&Letter) -> Option<&str>| -> ArrayRef {
-        Arc::new(letters.iter().map(of).collect::<StringArray>())
-    };
+    let texts =
+        |of: fn(&Letter) -> Option<&str>| -> ArrayRef { Arc::new(letters.iter().map(of).collect::<StringArray>()) };
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from(vec![batch as i64; letters.len()])),
         texts(|letter| Some(letter.kind)),

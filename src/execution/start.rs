@@ -120,7 +120,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let handle = QueryHandle::new(shared.clone());
     let resumed = run.next_id.checked_sub(1);
     let (stop_after, tally) = (spec.stop_after, Tally::default());
-    let thread = QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally, drained: false };
+    let thread =
+        QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally, drained: false };
     let name = format!("levada-{}", spec.name);
     let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;

@@ -327,7 +327,8 @@ impl QueryHandle {
             other => other,
         };
         self.shared.update(|inner| inner.stop = Some(how));
-        let receipt = self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?;
+        let receipt =
+            self.wait_for(timeout, cancelled, "to stop", |inner| inner.ended.then(|| inner.receipt.clone()))?;
         let failed = || {
             let error = self.shared.lock().status.last_error.clone();
             error.unwrap_or_else(|| Error::internal("a query ended without a receipt"))
@@ -483,7 +484,8 @@ impl QueryHandle {
             inner.work = None;
             inner.why_wanted = true;
         });
-        let runs = |message: &str| ["Processing", "No new data", "Retrying"].iter().any(|word| message.starts_with(word));
+        let runs =
+            |message: &str| ["Processing", "No new data", "Retrying"].iter().any(|word| message.starts_with(word));
         let now = self.wait_for(None, cancelled, "to say what it waits for", |inner| {
             if inner.ended {
                 return Some(inner.status.last_error.clone().map_or(Now::Ended(inner.ending), Now::Failed));

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 
+use super::TargetTraits;
 use super::dead_letter::DeadLetterSinks;
 use super::difference::{Differences, Multiset};
 use super::operators::Operators;
@@ -20,7 +21,6 @@ use super::run::{Run, lock};
 use super::statics::StaticVersions;
 use super::streaming_query::StateContents;
 use super::watermark::Watermarks;
-use super::TargetTraits;
 use crate::checkpoint::{Checkpoint, Failpoints, OffsetEntry, SourceOffsets};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
@@ -49,7 +49,10 @@ impl Run {
     /// Corrupt: what is held differs. InvalidInput, Unsupported, Conflict: the query can't be run again with the same result.
     pub(super) fn verify(&mut self, given_up: &Arc<AtomicBool>) -> Result<Verified> {
         let Some(last) = self.next_id.checked_sub(1) else {
-            return Err(Error::invalid(format!("query {} has committed no batch: there is nothing to verify", self.name)));
+            return Err(Error::invalid(format!(
+                "query {} has committed no batch: there is nothing to verify",
+                self.name
+            )));
         };
         self.refuse_what_changes()?;
         let one_by_one = self.batch_by_batch(last)?;
@@ -63,12 +66,12 @@ impl Run {
                     let entry = self.checkpoint.offsets(batch)?;
                     again.run_over(batch, &entry, late.and_then(|entry| entry.watermark))?;
                 }
-                format!("run again batch by batch, 0 to {last}: {why}")
+                format!("batches 0 to {last}, run again one by one, as {why}")
             }
             None => {
                 let entry = self.checkpoint.offsets(last)?;
                 again.run_over(0, &whole(entry), None)?;
-                format!("the rows of batches 0 to {last} were run again as one batch")
+                format!("the rows up to batch {last}, run again as one batch")
             }
         };
         let mut verified = Verified { how, ..Verified::default() };
@@ -89,7 +92,8 @@ impl Run {
 
     fn refuse_what_changes(&self) -> Result<()> {
         if let Some(input) = self.plan.inputs.iter().find(|input| !input.stream.replayable()) {
-            let message = format!("stream {} can't be read again, so query {} can't be verified", input.stream.name, self.name);
+            let message =
+                format!("stream {} can't be read again, so query {} can't be verified", input.stream.name, self.name);
             return Err(Error::unsupported(message));
         }
         match crate::incremental::volatile_functions(&self.logical).first() {
@@ -156,8 +160,7 @@ impl Run {
         let target = TargetTraits { deletes: true, signed: true, ordered: false, ..self.target.clone() };
         let engine = &self.engine;
         let partitions = self.settings.partitions.max(1);
-        let cut =
-            crate::incremental::plan(&engine.state, self.logical.clone(), self.plan.mode, &target, partitions);
+        let cut = crate::incremental::plan(&engine.state, self.logical.clone(), self.plan.mode, &target, partitions);
         let plan = engine.runtime.block_on(cut)?;
         let failpoints = Failpoints::default();
         let checkpoint = Checkpoint::temporary(self.checkpoint.query(), failpoints.clone())?;
@@ -209,7 +212,8 @@ impl Run {
             let expected: BTreeMap<String, Multiset> = contents(expected.contents()?, numbers)?.into_iter().collect();
             for (name, held) in contents(held.contents()?, numbers)? {
                 let what = format!("state {name}");
-                let expected = expected.get(&name).ok_or_else(|| Error::internal(format!("{what} is of another query")))?;
+                let expected =
+                    expected.get(&name).ok_or_else(|| Error::internal(format!("{what} is of another query")))?;
                 wrong.extend(differ(&what, &held, expected));
                 verified.compared.push((what, held.len()));
             }
@@ -241,10 +245,7 @@ fn whole(entry: OffsetEntry) -> OffsetEntry {
 }
 
 /// What operators remember, as it is compared. `leave_out`: a column that says nothing.
-fn contents(
-    contents: StateContents,
-    leave_out: impl Fn(&str) -> Option<usize>,
-) -> Result<Vec<(String, Multiset)>> {
+fn contents(contents: StateContents, leave_out: impl Fn(&str) -> Option<usize>) -> Result<Vec<(String, Multiset)>> {
     let one = |(name, rows): (String, RecordBatch)| {
         let without = leave_out(&name);
         let columns: Vec<usize> = (0..rows.num_columns()).filter(|n| Some(*n) != without).collect();

@@ -61,7 +61,8 @@ fn verdict(facts: &Facts, now: &Now) -> String {
     if facts.tally.run.rows() == 0 {
         return facts.no_data();
     }
-    let lost = if facts.tally.since.rows() > 0 { stuck(facts, &facts.tally.since.last, &facts.last_from, None) } else { None };
+    let lost =
+        if facts.tally.since.rows() > 0 { stuck(facts, &facts.tally.since.last, &facts.last_from, None) } else { None };
     lost.or_else(|| facts.open()).unwrap_or_else(|| facts.quiet())
 }
 
@@ -121,7 +122,9 @@ impl Facts {
         let inputs = self.inputs.join(", ");
         match self.resumed {
             Some(batch) => {
-                format!("no data: nothing new has come of {inputs} since the checkpoint was taken up behind batch {batch}")
+                format!(
+                    "no data: nothing new has come of {inputs} since the checkpoint was taken up behind batch {batch}"
+                )
             }
             None => format!("no data: no row of {inputs} has been read yet"),
         }
@@ -161,6 +164,9 @@ impl Facts {
                     all(lost, rows),
                     givers.join(", ")
                 ),
+                (false, _) if lost >= rows => {
+                    format!("{} finds no partner for any of {}", gate.what, count(lost, "row"))
+                }
                 (false, _) => format!("{} finds no partner for {}", gate.what, all(lost, rows)),
             };
             causes.push((lost, cause));
@@ -179,10 +185,8 @@ impl Facts {
             }
             if dropped.null_time_rows > 0 {
                 let without = if self.watermark.is_none() { ", and there is no watermark" } else { "" };
-                let cause = format!(
-                    "{} without a time, and join no window{without}",
-                    were(dropped.null_time_rows, rows)
-                );
+                let cause =
+                    format!("{} without a time, and join no window{without}", were(dropped.null_time_rows, rows));
                 causes.push((dropped.null_time_rows, cause));
             }
         }
@@ -217,8 +221,13 @@ impl Facts {
         let missing = (0..2).find(|side| !came(&self.tally.run, *side)).filter(|_| self.resumed.is_none());
         Some(match missing {
             Some(side) => {
-                let side = if side == 0 { "left" } else { "right" };
-                format!("no pair was found: no row of the {side} side has come to the join")
+                let name = if side == 0 { "left" } else { "right" };
+                let passed = self.tally.run.inputs.get(n).and_then(|inputs| inputs.get(side));
+                let lost = passed.filter(|passed| passed.rows_in > 0).map(|passed| {
+                    let from = operator.from.get(side).map_or(&[][..], Vec::as_slice);
+                    format!("; {}", self.lost_in(passed, from, Some(n)))
+                });
+                format!("no pair was found: no row of the {name} side has come to the join{}", lost.unwrap_or_default())
             }
             None => format!("no pair was found{since}: no new row matches one of the other side"),
         })
@@ -250,7 +259,7 @@ impl Facts {
         let closes = self.closing(needed);
         Some(match (ahead, behind.first()) {
             (1.., Some(holder)) if !self.largest => format!(
-                "{what} is open, as input {} holds the watermark at {}: it closes when {closes} has come{}",
+                "{what} is open, as input {} holds the watermark at {}: it closes when {closes} has come; {}",
                 holder.input,
                 self.at(holder.standing.current),
                 holder.way_out()
@@ -261,9 +270,8 @@ impl Facts {
 
     /// The inputs that keep the watermark below `needed`.
     fn behind(&self, needed: i64) -> Vec<&Mark> {
-        let holds = |mark: &&Mark| {
-            (self.largest || !mark.standing.idle) && mark.standing.current.is_none_or(|at| at < needed)
-        };
+        let holds =
+            |mark: &&Mark| (self.largest || !mark.standing.idle) && mark.standing.current.is_none_or(|at| at < needed);
         let mut behind: Vec<&Mark> = self.marks.iter().filter(holds).collect();
         if behind.is_empty() {
             // All are idle: the largest counts.
@@ -286,8 +294,11 @@ impl Facts {
     /// Why there is no watermark.
     fn undefined(&self) -> String {
         let missing = |mark: &&Mark| mark.standing.current.is_none() && (self.largest || !mark.standing.idle);
-        let of: Vec<String> = self.marks.iter().filter(missing).map(|mark| mark.missing(self)).collect();
-        of.join("; ")
+        let holds = |mark: &Mark| match self.marks.len() {
+            2.. if !self.largest => format!("{}, and it holds the others; {}", mark.missing(self), mark.way_out()),
+            _ => mark.missing(self),
+        };
+        self.marks.iter().filter(missing).map(holds).collect::<Vec<_>>().join("; ")
     }
 
     fn read_of(&self, input: &str) -> u64 {
@@ -313,7 +324,7 @@ impl Facts {
     }
 
     fn watermark_text(&self) -> String {
-        let Some(watermark) = self.watermark else { return format!("-, as {}", self.undefined()) };
+        let Some(watermark) = self.watermark else { return "-".into() };
         let of = match self.marks.len() {
             1 => String::new(),
             _ => {
@@ -361,7 +372,9 @@ impl OperatorFacts {
     /// What ends at `due`.
     fn what(&self, due: i64) -> String {
         let what = match (self.is_join, self.windows) {
-            (true, _) => return format!("the next row of {} that may have no partner, final at {},", self.name, micros(due)),
+            (true, _) => {
+                return format!("the next row of {} that may have no partner, final at {},", self.name, micros(due));
+            }
             (false, true) => "window",
             (false, false) => "group",
         };
@@ -407,12 +420,9 @@ impl Mark {
         let at = facts.marks.iter().position(|mark| std::ptr::eq(mark, self));
         let future = at.and_then(|n| facts.tally.run.times.get(n)).map_or(0, |times| times.future_rows);
         match (read, future, self.skew) {
-            (0, ..) if facts.marks.len() > 1 && !facts.largest => {
-                format!("no row of {input} was ever seen, and it holds the others{}", self.way_out())
-            }
             (0, ..) => format!("no row of {input} was ever seen"),
             (_, 1.., Some(skew)) => format!(
-                "{} of {input} are more than {} ahead of the clock, {} (MAX FUTURE SKEW)",
+                "{} of {input} came more than {} ahead of the clock (MAX FUTURE SKEW); it is {} now",
                 count(future, "row"),
                 interval_text(skew),
                 instant(facts.clock)
@@ -425,11 +435,11 @@ impl Mark {
     fn way_out(&self) -> String {
         match self.standing.idle_after {
             Some(after) => format!(
-                "; silent for {}, it lets go after {} (IDLE AFTER)",
+                "silent for {}, it lets go after {} (IDLE AFTER)",
                 interval_text(self.standing.silent.saturating_mul(1_000)),
                 interval_text(after.saturating_mul(1_000))
             ),
-            None => format!("; WATERMARK FOR {} … IDLE AFTER interval would let go of it when it is silent", self.column),
+            None => "IDLE AFTER in its WATERMARK clause would let go of it while it is silent".into(),
         }
     }
 }
@@ -441,7 +451,11 @@ fn count(n: u64, what: &str) -> String {
 
 /// `all 3 rows`, `2 of 3 rows`
 fn all(n: u64, of: u64) -> String {
-    if n >= of { if n == 1 { "the one row".into() } else { format!("all {n} rows") } } else { format!("{n} of {} rows", of) }
+    if n >= of {
+        if n == 1 { "the one row".into() } else { format!("all {n} rows") }
+    } else {
+        format!("{n} of {} rows", of)
+    }
 }
 
 /// `all 3 rows were`, `1 of 3 rows was`
@@ -458,5 +472,97 @@ fn micros(micros: i64) -> String {
     match DateTime::from_timestamp_micros(micros) {
         Some(time) => time.to_rfc3339_opts(SecondsFormat::AutoSi, true),
         None => format!("{micros} µs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::tally::{Counts, Tally};
+    use crate::execution::watermark::Standing;
+    use crate::parser::Interval;
+
+    fn mark(input: &str, current: Option<i64>, delay: i64) -> Mark {
+        let standing = Standing { delay, idle_after: None, current, silent: 0, idle: false };
+        Mark { input: input.into(), column: "ts".into(), skew: None, standing }
+    }
+
+    /// An aggregate by windows in APPEND that remembers one, which ends 10 seconds after 1970.
+    fn facts() -> Facts {
+        let operator = OperatorFacts {
+            name: "aggregate".into(),
+            is_join: false,
+            waits: true,
+            rows: 1,
+            next_due: Some(10_000_000),
+            windows: true,
+            lag: 0,
+            spent: None,
+            from: vec![Vec::new()],
+        };
+        let run = Counts { read: vec![3, 2], ..Counts::default() };
+        Facts {
+            query: "q".into(),
+            mode: OutputMode::Append,
+            clock: 5_000,
+            manual_clock: true,
+            trigger: Trigger::Every(Interval { months: 0, micros: 10_000_000 }),
+            next_at: Some(10_000),
+            rests: false,
+            no_data_batches: true,
+            resumed: None,
+            batches: 1,
+            last_batch: Some(0),
+            inputs: vec!["s".into(), "t".into()],
+            watermark: Some(4_000),
+            largest: false,
+            marks: vec![mark("s", Some(4_000), 1_000_000), mark("t", Some(6_000), 0)],
+            operators: vec![operator],
+            last_from: vec![0],
+            tally: Tally { run, ..Tally::default() },
+        }
+    }
+
+    fn first(facts: &Facts, now: &Now) -> String {
+        explain(facts, now).lines().next().unwrap_or_default().to_string()
+    }
+
+    #[test]
+    fn what_there_is_to_do_waits_for_its_trigger() {
+        let data = Now::Waits(Some(Work { data: true, ..Work::default() }));
+        let text = first(&facts(), &data);
+        assert_eq!(
+            text,
+            "there are rows that no batch has read: the query waits for its trigger at 1970-01-01T00:00:10Z; it is \
+             1970-01-01T00:00:05Z, and the clock is moved by ADVANCE CLOCK alone"
+        );
+        // Once it may begin it does: what is to be done says nothing.
+        let due = Facts { clock: 10_000, ..facts() };
+        assert!(first(&due, &data).starts_with("the next window of aggregate"), "{}", first(&due, &data));
+    }
+
+    #[test]
+    fn a_window_is_closed_by_all_inputs_or_by_any() {
+        let waits = Now::Waits(Some(Work::default()));
+        assert_eq!(
+            first(&facts(), &waits),
+            "the next window of aggregate, which ends at 1970-01-01T00:00:10Z, is open: it closes when a row of s with ts at \
+             1970-01-01T00:00:11Z or later and a row of t with ts at 1970-01-01T00:00:10Z or later has come"
+        );
+        let largest = Facts { largest: true, watermark: Some(6_000), ..facts() };
+        assert!(first(&largest, &waits).contains("or later or a row of"), "{}", first(&largest, &waits));
+        let ahead = Facts { marks: vec![mark("s", Some(4_000), 1_000_000), mark("t", Some(60_000), 0)], ..facts() };
+        assert!(first(&ahead, &waits).contains("input s holds the watermark at 1970-01-01T00:00:04Z"));
+    }
+
+    #[test]
+    fn what_runs_is_not_waited_for() {
+        let busy = |message: &str| Now::Busy(message.into());
+        let none = Facts { batches: 0, ..facts() };
+        assert_eq!(first(&none, &busy("Processing new data")), "query q has not ended its first batch: Processing new data");
+        let text = explain(&facts(), &busy("Processing new data"));
+        assert!(text.starts_with("the next window") && text.contains("\nnow: Processing new data\n"), "{text}");
+        let retrying = first(&facts(), &busy("Retrying in 100 ms (attempt 1 of 6): it is busy"));
+        assert_eq!(retrying, "query q waits for the outside world: Retrying in 100 ms (attempt 1 of 6): it is busy");
     }
 }

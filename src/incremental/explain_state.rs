@@ -53,7 +53,9 @@ pub fn state_text(states: &[ExplainedState], rows: impl Fn(&str) -> Option<u64>)
     let mut lines = vec![match (states.len(), unbounded.len()) {
         (0, _) => "nothing is remembered between batches".to_string(),
         (_, 0) => "every state is bounded".to_string(),
-        (all, n) => format!("UNBOUNDED: {} ({n} of {all} state{})", unbounded.join(", "), if all == 1 { "" } else { "s" }),
+        (all, n) => {
+            format!("UNBOUNDED: {} ({n} of {all} state{})", unbounded.join(", "), if all == 1 { "" } else { "s" })
+        }
     }];
     for state in states {
         lines.extend(state.lines.iter().cloned());
@@ -69,9 +71,13 @@ fn is_unbounded(state: &StateSpec) -> bool {
 
 /// The clause that would bound a state.
 fn way_out(state: &StateSpec, mode: OutputMode) -> String {
-    const WINDOW: &str = "GROUP BY window(time, size) as well, of a time with a watermark (WITH WATERMARK time DELAY interval)";
+    const WINDOW: &str =
+        "GROUP BY window(time, size) as well, of a time with a watermark (WITH WATERMARK time DELAY interval)";
     if mode == OutputMode::Complete {
-        return format!("OUTPUT MODE UPDATE or APPEND, and {WINDOW}");
+        return match time_among(&state.keys) {
+            Some(time) => format!("OUTPUT MODE UPDATE or APPEND, and a watermark on {time}"),
+            None => format!("OUTPUT MODE UPDATE or APPEND, and {WINDOW}"),
+        };
     }
     match (state.kind, time_among(&state.keys)) {
         ("symmetricHashJoin", _) => {

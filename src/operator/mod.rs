@@ -73,9 +73,8 @@ impl BatchInfo {
 
     /// The batch as an operator sees it whose input is behind the query's watermark by so many milliseconds.
     pub fn behind(self, lag: i64) -> Self {
-        let back = |watermark: Option<i64>| {
-            watermark.map(|at| if at == BatchInfo::END { at } else { at.saturating_sub(lag) })
-        };
+        let back =
+            |watermark: Option<i64>| watermark.map(|at| if at == BatchInfo::END { at } else { at.saturating_sub(lag) });
         BatchInfo { late_watermark: back(self.late_watermark), watermark: back(self.watermark), ..self }
     }
 }

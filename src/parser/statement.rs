@@ -324,7 +324,11 @@ pub enum Show {
 /// `EXPLAIN …`
 #[derive(Debug, Clone, PartialEq)]
 pub enum Explain {
-    Select { analyze: bool, verbose: bool, query: Box<QueryText> },
+    Select {
+        analyze: bool,
+        verbose: bool,
+        query: Box<QueryText>,
+    },
     Query(Name),
     Why(Name),
     /// `EXPLAIN STATE select`

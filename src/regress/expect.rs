@@ -102,10 +102,8 @@ impl FileRun<'_> {
                 let actual: Vec<String> = plan.lines().map(str::to_string).collect();
                 match actual == lines {
                     true => Ok(()),
-                    false => {
-                        Err(Fault::lines(format!("what EXPLAIN says of query {query}"), &lines, &actual)
-                            .edit(Edit::Block(actual)))
-                    }
+                    false => Err(Fault::lines(format!("what EXPLAIN says of query {query}"), &lines, &actual)
+                        .edit(Edit::Block(actual))),
                 }
             }
             Own::Program(program) => {

@@ -14,7 +14,7 @@ use super::record::{Crash, Feed, Matrix, Own, StepHow, Which};
 use super::report::{Fault, FileReport, Reached};
 use super::run::{FileRun, Flow};
 use super::script::{Body, Node};
-use super::world::{quoted, stop_sql};
+use super::world::{is_drained, quoted, stop_sql};
 use crate::error::Location;
 use crate::execution::QueryState;
 use crate::parser::{Statement, StopHow, parse_one};
@@ -327,7 +327,7 @@ impl<'a> FileRun<'a> {
             Err(_) => {}
         }
         match self.world.restart(false) {
-            Err(refused) if refused.text.contains("was drained at batch") => return Ok(()),
+            Err(refused) if is_drained(&refused) => return Ok(()),
             other => other?,
         }
         self.until_idle(query)?;

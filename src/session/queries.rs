@@ -49,8 +49,11 @@ impl Session {
         if how == StopHow::Drain
             && let Some(paused) = handles.iter().find(|handle| handle.status().state == QueryState::Paused)
         {
-            return Err(Error::invalid(format!("query {} is paused, so its last batch would never come", paused.name()))
-                .help(format!("RESUME QUERY {} first", paused.name())));
+            return Err(Error::invalid(format!(
+                "query {} is paused, so its last batch would never come",
+                paused.name()
+            ))
+            .help(format!("RESUME QUERY {} first", paused.name())));
         }
         let cancel = &self.cancel;
         let stop = |handle: &QueryHandle| handle.stop(how, timeout, &|| cancel.is_cancelled());

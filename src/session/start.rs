@@ -158,7 +158,11 @@ impl Session {
         }
         for stream in planner::streams_of(plan)? {
             if let Some(name) = stream.options.text("dead_letter") {
-                named.push((name.to_string(), format!("dead_letter of stream {}", stream.name), Some(start.query.span)));
+                named.push((
+                    name.to_string(),
+                    format!("dead_letter of stream {}", stream.name),
+                    Some(start.query.span),
+                ));
             }
         }
         for (name, whose, place) in named {

@@ -53,7 +53,12 @@ fn context(retracts: bool) -> SinkContext {
 }
 
 fn summary() -> BatchSummary {
-    BatchSummary { input_rows: 1043, watermark: Some(1_767_225_895_000), state_rows: Some(18), ..BatchSummary::default() }
+    BatchSummary {
+        input_rows: 1043,
+        watermark: Some(1_767_225_895_000),
+        state_rows: Some(18),
+        ..BatchSummary::default()
+    }
 }
 
 /// An output that keeps what it gets, and counts flushes.

@@ -215,6 +215,10 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
         let (got, wanted) = (ask("SELECT * FROM r")?, ask(query)?);
         prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
     }
+    // It holds what it has read too, and what it remembers.
+    if begun {
+        ask("VERIFY QUERY q")?;
+    }
     session.stop_all(true);
     Ok(())
 }
@@ -292,6 +296,7 @@ fn append_gives_what_is_final() {
         let watermark = (now - 3_000_000).div_euclid(1_000) * 1_000;
         let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE w + INTERVAL '6 seconds' <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
         prop_assert_eq!(ask("SELECT * FROM r")?, wanted);
+        ask("VERIFY QUERY q")?;
         session.stop_all(true);
         Ok(())
     });

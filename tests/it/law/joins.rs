@@ -96,6 +96,9 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
             prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
         }
     }
+    if begun {
+        ask("VERIFY QUERY q")?;
+    }
     session.stop_all(true);
     Ok(())
 }
@@ -184,6 +187,7 @@ fn bounded_holds(query: &str, batches: &[(Vec<(i64, i64, Row)>, Event)]) -> Resu
     let final_rows = |of: &str| format!("SELECT * FROM ({of}) x WHERE k NOT LIKE 'end of %'");
     let (got, wanted) = (ask(&final_rows("SELECT * FROM r"))?, ask(&final_rows(query))?);
     prop_assert_eq!(&got, &wanted, "{}", query);
+    ask("VERIFY QUERY q")?;
     session.stop_all(true);
     Ok(())
 }
