@@ -1,5 +1,7 @@
 //! Event times as whole numbers, in the unit of their column.
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
@@ -14,6 +16,16 @@ pub fn time_values(column: &ArrayRef) -> Result<Int64Array> {
         other => return Err(Error::internal(format!("{other} is no event time"))),
     };
     Ok(raw.map_err(Error::from)?.as_primitive::<Int64Type>().clone())
+}
+
+/// Back from whole numbers to a time column of this type.
+pub fn time_array(values: Int64Array, data_type: &DataType) -> Result<ArrayRef> {
+    let values: ArrayRef = Arc::new(values);
+    let values = match data_type {
+        DataType::Date32 => cast(&values, &DataType::Int32).and_then(|days| cast(&days, data_type)),
+        _ => cast(&values, data_type),
+    };
+    values.map_err(Error::from)
 }
 
 /// The unit of an event-time column.

@@ -24,11 +24,9 @@ use crate::error::{Error, Result};
 use crate::operator::{ChainSpec, Emit};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, event_time};
+use crate::planner::session_functions::{session_call, session_name};
 use crate::planner::window_functions::{LAST, START, Which, WindowShape, window_call};
-use crate::planner::{expand, interval_text};
-
-/// Functions whose result depends on the order of their input.
-const ORDERED: &[&str] = &["first_value", "last_value", "nth_value", "array_agg", "string_agg"];
+use crate::planner::{ORDERED, expand, interval_text};
 
 /// The time among an aggregation's keys, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +190,10 @@ impl Named {
     pub fn of(aggregate: &Aggregate) -> Self {
         let names = Names::of(aggregate.group_expr.iter().chain(&aggregate.aggr_expr));
         let key = |expr: &Expr| {
+            if let Some(session) = session_call(expr) {
+                let window = session_name(&names.bare(session.time), &names.bare(session.gap));
+                return format!("{window}.{}", if session.end { "end" } else { "start" });
+            }
             let window = start_call(expr).map(|call| names.bare(call));
             let shape = window.as_ref().and_then(|call| Some((call, window_call(call)?.shape()?)));
             shape.map_or_else(|| names.name(expr), |(call, shape)| window_name(call, shape))
@@ -282,7 +284,7 @@ pub fn strip_alias(expr: &Expr) -> Expr {
 }
 
 /// Only the columns that the aggregation reads: so that the optimizer reads no others.
-fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<LogicalPlan> {
+pub(super) fn narrow(input: LogicalPlan, groups: &[Expr], functions: &[Expr]) -> Result<LogicalPlan> {
     let used: std::collections::HashSet<&Column> = groups.iter().chain(functions).flat_map(Expr::column_refs).collect();
     let schema = input.schema().clone();
     let mut columns: Vec<Expr> = Vec::new();
@@ -321,7 +323,7 @@ pub fn late_tap(
         never_late: request.mode == OutputMode::Complete,
     };
     let column = match time {
-        EventTime::Window(_) => get_field(column, "end"),
+        EventTime::Window(_) | EventTime::Ending => get_field(column, "end"),
         _ => column,
     };
     let tap = &mut |input| Tap::plan(input, column.clone(), TapKind::Late(rule.clone()), request.cell);

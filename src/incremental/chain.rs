@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
@@ -37,17 +38,8 @@ pub fn chain(
     };
     let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
     let Lowered { functions, feeds, arguments, elements } = lower(partial, &keys, &function_names)?;
-    let mut at = width;
-    let mut states = Vec::new();
-    for ((function, name), feed) in functions.iter().zip(&function_names).zip(&feeds) {
-        let fields = if matches!(feed, Feed::Elements(_)) { Vec::new() } else { function.state_fields()? };
-        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
-            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
-            None => numbered(at + n, f.name(), f.data_type()),
-        };
-        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
-        at += fields.len();
-    }
+    let is_elements = |n: usize| matches!(feeds[n], Feed::Elements(_));
+    let states = state_fields(&functions, &function_names, &is_elements, width)?;
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
     // Behind the operator columns are known by their places in the SELECT.
@@ -121,6 +113,26 @@ fn remembered_elements(
         Ok((Arc::new(spec), codec))
     };
     elements.into_iter().map(one).collect::<Result<Vec<_>>>().map(|all| all.into_iter().unzip())
+}
+
+/// The fields of each function's state, the first of which stands at column `at`; elements are remembered elsewhere.
+pub fn state_fields(
+    functions: &[Arc<AggregateFunctionExpr>],
+    names: &[String],
+    is_elements: &dyn Fn(usize) -> bool,
+    mut at: usize,
+) -> Result<Vec<Vec<FieldRef>>> {
+    let mut states = Vec::new();
+    for (n, (function, name)) in functions.iter().zip(names).enumerate() {
+        let fields = if is_elements(n) { Vec::new() } else { function.state_fields()? };
+        let field = |(n, f): (usize, &FieldRef)| match f.name().strip_prefix(function.name()) {
+            Some(state) => numbered(at + n, &format!("{name}{state}"), f.data_type()),
+            None => numbered(at + n, f.name(), f.data_type()),
+        };
+        states.push(fields.iter().enumerate().map(field).collect::<Vec<_>>());
+        at += fields.len();
+    }
+    Ok(states)
 }
 
 /// A column of a state, by a name of its own.

@@ -33,6 +33,8 @@ use super::join_plan::prepare;
 use super::linear;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
+use super::session_rows;
+use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
 use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names};
 use crate::delta::keys::KeyCodec;
@@ -41,8 +43,9 @@ use crate::operator::{Emit, LimitSpec, OperatorSpec};
 use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
+use crate::planner::session_functions::gives_sessions;
 use crate::planner::watermark::WatermarkNode;
-use crate::planner::{any, expand, reads_stream, stream_of};
+use crate::planner::{any, expand, reads_stream, session_batch, stream_of};
 
 /// Plans a query for micro-batches.
 ///
@@ -55,6 +58,7 @@ pub async fn plan(
     target: &TargetTraits,
     partitions: usize,
 ) -> Result<IncrementalPlan> {
+    let plan = session_batch::expand_static(plan)?;
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     if !reads_stream(&plan) {
         return Err(Error::invalid("the query reads no stream, so it would never change")
@@ -63,12 +67,12 @@ pub async fn plan(
     let output = visible_schema(&plan);
     let plan = prepare(state, grouping_sets::spread(plan)?)?;
     let top = top_aggregate(&plan)?;
-    let joins = any(&plan, is_join_of_streams);
-    check(&plan, joins, mode)?;
+    let others = any(&plan, |node| is_join_of_streams(node) || (gives_sessions(node) && reads_stream(node)));
+    check(&plan, others, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
     let statics = statics(&plan)?;
-    let text = if top.is_some() || joins { text_above(&plan, top.as_ref()) } else { String::new() };
+    let text = if top.is_some() || others { text_above(&plan, top.as_ref()) } else { String::new() };
     let mut cutter = Cutter {
         state,
         mode,
@@ -83,7 +87,7 @@ pub async fn plan(
         fixed_statics: BTreeSet::new(),
         order_matters: order_matters_in(&plan),
     };
-    let part = cutter.cut(plan, Above { filters: false, top: true }).await?;
+    let part = cutter.cut(plan, Above { top: true, ..Above::OPERATOR }).await?;
     let Cutter { inputs, watermarks, operators, cell, fixed_statics, .. } = cutter;
     let remembers = !operators.is_empty();
     mode::check_target(mode, target, part.signed)?;
@@ -157,7 +161,8 @@ fn order_matters_in(plan: &LogicalPlan) -> bool {
     })
 }
 
-fn check(plan: &LogicalPlan, joins: bool, output_mode: OutputMode) -> Result<()> {
+/// `others`: it joins streams or gives rows their sessions, which remembers too, but gives nothing that can be sent whole.
+fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()> {
     // What groups: its result can be sent whole.
     let aggregates = any(plan, |node| {
         matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) && reads_stream(node)
@@ -174,7 +179,7 @@ fn check(plan: &LogicalPlan, joins: bool, output_mode: OutputMode) -> Result<()>
         limits |= matches!(node, LogicalPlan::Limit(_)) || matches!(node, LogicalPlan::Sort(s) if s.fetch.is_some());
         let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) && reads_stream(n);
         let result =
-            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers || joins)).and_then(|()| {
+            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers || others)).and_then(|()| {
                 match node {
                     LogicalPlan::Aggregate(a) if any(&a.input, below) => {
                         Err(Error::unsupported("ORDER BY and LIMIT below an aggregate can't run over a stream")
@@ -257,6 +262,13 @@ struct Above {
     filters: bool,
     /// No operator.
     top: bool,
+    /// An operator that makes sessions of those which rows of `SESSION(…)` make by themselves.
+    sessions: bool,
+}
+
+impl Above {
+    /// An operator, whatever is above it.
+    const OPERATOR: Above = Above { filters: false, top: false, sessions: false };
 }
 
 /// A plan whose streams and operators are leaves.
@@ -304,7 +316,10 @@ impl Cutter<'_> {
             }
             let joins_streams = is_join_of_streams(&node);
             match node {
-                LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, above).await,
+                LogicalPlan::Aggregate(aggregate) => match session_keys(&aggregate)? {
+                    Some(keys) => self.sessions(aggregate, keys, above).await,
+                    None => self.aggregate(aggregate, above).await,
+                },
                 LogicalPlan::Distinct(distinct) => self.distinct(distinct, above).await,
                 LogicalPlan::Limit(limit) if self.mode == OutputMode::Append => self.limit(limit, above).await,
                 LogicalPlan::Join(join) if joins_streams => self.join(join, above).await,
@@ -345,6 +360,11 @@ impl Cutter<'_> {
 
     /// A node that remembers nothing.
     async fn pass(&mut self, node: LogicalPlan, above: Above) -> Result<Part> {
+        let sessions = gives_sessions(&node);
+        if sessions && !above.sessions {
+            return self.session_rows(node, above).await;
+        }
+        let above = Above { sessions: above.sessions && !sessions, ..above };
         let filters = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
         let above = Above { filters: above.filters || filters, ..above };
         let mut inputs = Vec::new();
@@ -386,7 +406,7 @@ impl Cutter<'_> {
         let time = time_key(&aggregate);
         let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
-        let input = self.cut(aggregate.input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
         let columns: Vec<_> = aggregate.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let comes_and_goes = self.mode == OutputMode::Update && above.filters;
         if above.top {
@@ -438,7 +458,7 @@ impl Cutter<'_> {
             return self.aggregate(Aggregate::try_new(input, columns, Vec::new())?, above).await;
         }
         let deduplication = Deduplication::of(&distinct)?;
-        let part = self.cut(input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        let part = self.cut(input.as_ref().clone(), Above::OPERATOR).await?;
         if part.signed {
             return Err(Error::not_yet("DISTINCT over rows that are taken back"));
         }
@@ -461,7 +481,7 @@ impl Cutter<'_> {
             return Err(Error::unsupported("OFFSET without LIMIT can't run over a stream").help("add LIMIT n"));
         };
         let columns: Vec<_> = limit.input.schema().iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
-        let part = self.cut(limit.input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        let part = self.cut(limit.input.as_ref().clone(), Above::OPERATOR).await?;
         let exprs = part.plan.schema().columns().into_iter().map(Expr::Column).enumerate();
         let plan =
             LogicalPlanBuilder::from(part.plan).project(exprs.map(|(n, e)| e.alias(format!("c{n}"))))?.build()?;
@@ -494,7 +514,7 @@ impl Cutter<'_> {
     async fn join(&mut self, join: Join, above: Above) -> Result<Part> {
         let terms = join::Terms::of(join)?;
         terms.check(self.mode)?;
-        let below = Above { filters: false, top: false };
+        let below = Above::OPERATOR;
         let left = self.cut(terms.inputs[0].clone(), below).await?;
         let right = self.cut(terms.inputs[1].clone(), below).await?;
         let signed = [left.signed, right.signed];
@@ -512,6 +532,51 @@ impl Cutter<'_> {
         let plan = result_of(&terms.columns, &leaf, takes_back)?;
         let behind = terms.bounds.as_ref().map_or(0, |bounds| bounds.lag());
         Ok(Part { plan, signed: takes_back, lag: lag.saturating_add(behind), from: vec![operator] })
+    }
+
+    /// The rows of `SESSION(…)`.
+    async fn session_rows(&mut self, node: LogicalPlan, above: Above) -> Result<Part> {
+        let LogicalPlan::Projection(table) = node else {
+            return Err(Error::internal("a session in a node that groups nothing"));
+        };
+        let aggregate = session_rows::aggregate_of(&table)?;
+        let Some(keys) = session_keys(&aggregate)? else {
+            return Err(Error::internal("SESSION(…) without a session"));
+        };
+        let part = self.sessions(aggregate.clone(), keys, above).await?;
+        Ok(Part { plan: session_rows::rows_of(&table, &aggregate, part.plan)?, ..part })
+    }
+
+    async fn sessions(&mut self, aggregate: Aggregate, keys: SessionKeys, above: Above) -> Result<Part> {
+        let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
+        mode::check_aggregate(self.mode, keys.time.is_some(), true, watermarked)?;
+        let below = Above { sessions: keys.of_table, ..Above::OPERATOR };
+        let input = self.cut(aggregate.input.as_ref().clone(), below).await?;
+        if input.signed {
+            return Err(Error::not_yet("session windows over rows that are taken back")
+                .help("in OUTPUT MODE APPEND rows are final when they come"));
+        }
+        if above.top {
+            mode::check_target(self.mode, self.target, false)?;
+        }
+        let (emit, takes_back) = match self.mode {
+            OutputMode::Append => (Emit::Closed, false),
+            OutputMode::Complete if above.top => (Emit::All, false),
+            _ => (Emit::Changed { old: true }, true),
+        };
+        if above.top && takes_back {
+            mode::check_takes_back(self.target, "sessions may become one")?;
+        }
+        let Aggregate { group_expr, aggr_expr, .. } = aggregate;
+        let below = Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?;
+        let operator = self.operators.len();
+        let mut request = self.request(input.lag);
+        let (first, spec) = sessions::cut(&below, &keys, emit, &mut request).await?;
+        let name = spec.aggregate.name.clone();
+        let columns = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect::<Vec<_>>();
+        let leaf = self.operator(&name, spec, vec![(first, input.from)], input.lag, takes_back, above);
+        let plan = result_of(&columns, &leaf, takes_back)?;
+        Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
     }
 
     /// Adds an operator; answers the leaf of its result.

@@ -24,6 +24,8 @@ mod panes;
 mod passed;
 mod rehearsal;
 mod retract;
+mod session_rows;
+mod sessions;
 mod tap;
 mod upsert_key;
 

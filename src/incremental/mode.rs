@@ -199,12 +199,14 @@ pub fn check_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> 
         ))
         .help(format!("it takes {}", names.join(", "))));
     }
-    if retracts && !target.deletes {
-        return Err(Error::unsupported(format!(
-            "this query can take rows back (a group may cease to fulfil HAVING), and {} only appends",
-            target.name
-        ))
-        .help("send it INTO TABLE or CONSOLE, or use OUTPUT MODE APPEND with a watermark"));
+    if retracts { check_takes_back(target, "a group may cease to fulfil HAVING") } else { Ok(()) }
+}
+
+/// What takes rows back for a reason of its own wants a target that takes deletes.
+pub fn check_takes_back(target: &TargetTraits, why: &str) -> Result<()> {
+    if target.deletes {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::unsupported(format!("this query can take rows back ({why}), and {} only appends", target.name))
+        .help("send it INTO TABLE or CONSOLE, or use OUTPUT MODE APPEND with a watermark"))
 }

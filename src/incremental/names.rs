@@ -10,6 +10,7 @@ use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
 use crate::planner::join_bounds::is_join_of_streams;
+use crate::planner::session_functions::gives_sessions;
 
 /// How columns are written in the names of one aggregation.
 pub struct Names {
@@ -81,7 +82,7 @@ pub fn above(
     loop {
         match node {
             LogicalPlan::Aggregate(_) => break,
-            join if is_join_of_streams(join) => break,
+            other if is_join_of_streams(other) || gives_sessions(other) => break,
             LogicalPlan::SubqueryAlias(_) => {}
             LogicalPlan::Projection(projection) => {
                 let exprs: Vec<String> = projection.expr.iter().map(|expr| renamed(expr, &names)).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use arrow::ipc::writer::StreamWriter;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::EmitTo;
@@ -23,7 +23,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::operator::{AggregateSpec, BatchInfo, ChainSpec, KeyedDelta, OperatorSpec, StateSpec};
+use crate::operator::{AggregateSpec, BatchInfo, ChainSpec, KeyedDelta, OperatorSpec, SessionSpec, StateSpec};
 
 type DfResult<T> = datafusion::error::Result<T>;
 
@@ -39,12 +39,32 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
         let kept = values.collect::<DfResult<Vec<_>>>().map_err(Error::from).and_then(|values| keep(codec, &values));
         kept.map_err(|e| refused(keys.fields().last().map_or("DISTINCT", |value| name(value)), &e.to_string()))?;
     }
+    let rows = first_half(partial, spec, spec.keys.len())?;
+    let keys = &rows.columns()[..spec.keys.len()];
+    keep(&chain.codec, keys).map_err(|e| refused(&key_names(&spec.keys), &e.to_string()))?;
+    second_half(chain.clone(), &rows)
+}
+
+/// The same for an aggregation by sessions.
+///
+/// # Errors
+/// As of [`rehearse`].
+pub fn rehearse_sessions(partial: &AggregateExec, sessions: &Arc<SessionSpec>) -> Result<()> {
+    let spec = &sessions.aggregate;
+    let rows = first_half(partial, spec, spec.keys.len() + 1)?;
+    let keys = &rows.columns()[..spec.keys.len()];
+    keep(&sessions.state_key, keys).map_err(|e| refused(&key_names(&spec.keys), &e.to_string()))?;
+    second_half(sessions.clone(), &rows)
+}
+
+/// What the fragment hands to the operator: `width` keys, then states.
+fn first_half(partial: &AggregateExec, spec: &AggregateSpec, width: usize) -> Result<RecordBatch> {
     let fields = partial.schema();
     let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    let (schema, width) = (Arc::new(Schema::new(fields.collect::<Vec<_>>())), spec.keys.len());
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let mut columns = Vec::new();
     if width > 0 {
-        columns = group(&schema, width).map_err(|e| refused(&key_names(spec), &cause(&e)))?;
+        columns = group(&schema, width).map_err(|e| refused(&key_names(&spec.keys), &cause(&e)))?;
     }
     let rows = columns.first().map_or(1, |column| column.len());
     for (function, name) in partial.aggr_expr().iter().zip(&spec.names) {
@@ -54,11 +74,14 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
             .map_err(|e| refused(name, &e.to_string()))?;
         columns.extend(states);
     }
-    keep(&chain.codec, &columns[..width]).map_err(|e| refused(&key_names(spec), &e.to_string()))?;
-    let rows = RecordBatch::try_new(schema, columns).map_err(Error::from)?;
-    let keys = Arc::new(chain.codec.encode(&rows.columns()[..width], rows.num_rows())?);
-    let mut part = chain.clone().part()?;
-    let mut states: Vec<_> = chain.states().iter().map(StateSpec::table).collect();
+    RecordBatch::try_new(schema, columns).map_err(Error::from)
+}
+
+fn second_half(operator: Arc<dyn OperatorSpec>, rows: &RecordBatch) -> Result<()> {
+    let (codec, width) = operator.key(0);
+    let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
+    let mut part = operator.clone().part()?;
+    let mut states: Vec<_> = operator.states().iter().map(StateSpec::table).collect();
     let (mut states, info) = (states.iter_mut().collect::<Vec<_>>(), BatchInfo::default());
     // Twice: what is remembered is put together with what comes.
     for _ in 0..2 {
@@ -84,8 +107,8 @@ fn name(field: &Field) -> &str {
     field.name().split_once(':').map_or(field.name(), |(_, name)| name)
 }
 
-fn key_names(spec: &AggregateSpec) -> String {
-    let names = spec.keys.iter().map(|key| format!("{} {}", name(key), key.data_type()));
+fn key_names(keys: &[FieldRef]) -> String {
+    let names = keys.iter().map(|key| format!("{} {}", name(key), key.data_type()));
     format!("GROUP BY {}", names.collect::<Vec<_>>().join(", "))
 }
 

@@ -344,7 +344,7 @@ impl OperatorPart for Aggregate {
 }
 
 /// Functions declare the type of their state but some hand out a narrower or unnamed one; files want the declared.
-fn as_declared(column: ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+pub(super) fn as_declared(column: ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(column);
     }

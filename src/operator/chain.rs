@@ -111,15 +111,37 @@ impl OperatorSpec for ChainSpec {
     fn describe(&self) -> Vec<String> {
         let spec = &self.aggregate;
         let keys: Vec<&str> = spec.keys.iter().map(|f| bare(f.name())).collect();
-        let emit = match spec.emit {
-            Emit::Closed => "each group once, when the watermark closes it",
-            Emit::Changed { old: true } => "changed groups, old row and new row",
-            Emit::Changed { old: false } => "changed groups",
-            Emit::All => "all groups in every batch",
-        };
+        let emit = sends(spec.emit, "group");
         let what = format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "));
-        std::iter::once(what).chain(self.grows_within_groups()).collect()
+        std::iter::once(what).chain(growing(spec, "group")).collect()
     }
+}
+
+/// When rows of groups, or whatever they are, are handed out: for EXPLAIN.
+pub(super) fn sends(emit: Emit, what: &str) -> String {
+    match emit {
+        Emit::Closed => format!("each {what} once, when the watermark closes it"),
+        Emit::Changed { old: true } => format!("changed {what}s, old row and new row"),
+        Emit::Changed { old: false } => format!("changed {what}s"),
+        Emit::All => format!("all {what}s in every batch"),
+    }
+}
+
+/// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
+pub(super) fn growing(spec: &AggregateSpec, what: &str) -> Option<String> {
+    // The lists of approximate functions are sketches, of a size that does not grow; nth_value keeps n values.
+    let holds_values = |n: &usize| {
+        let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
+        let function = spec.functions[*n].fun().name();
+        lists(&spec.states[*n]) && !function.starts_with("approx_") && function != "nth_value"
+    };
+    let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
+    (!growing.is_empty()).then(|| {
+        format!(
+            "{} keeps every value of a {what}: a batch costs as much as the {what}s that it touches hold",
+            growing.join(", ")
+        )
+    })
 }
 
 /// A key's name without its number.
@@ -127,7 +149,8 @@ pub(super) fn bare(field: &str) -> &str {
     field.split_once(':').map_or(field, |(_, name)| name)
 }
 
-fn version(function: &Arc<AggregateFunctionExpr>) -> String {
+/// What computes a function's states: others can't be put together with them.
+pub(super) fn version(function: &Arc<AggregateFunctionExpr>) -> String {
     let engine = datafusion::DATAFUSION_VERSION.split('.').next().unwrap_or_default();
     format!("{} of DataFusion {engine}", function.fun().name())
 }
@@ -158,24 +181,6 @@ impl ChainSpec {
     /// What the aggregate remembers element by element, with the codecs of the keys.
     pub fn elements(&self) -> impl Iterator<Item = (&Arc<ElementsSpec>, &Arc<KeyCodec>)> {
         self.aggregate.elements.iter().zip(&self.elements)
-    }
-
-    /// Functions that remember every value of a group, in the group's one row: then a batch costs more than what it changed.
-    fn grows_within_groups(&self) -> Option<String> {
-        let spec = &self.aggregate;
-        // The lists of approximate functions are sketches, of a size that does not grow; nth_value keeps n values.
-        let holds_values = |n: &usize| {
-            let lists = |states: &Vec<FieldRef>| states.iter().any(|state| state.data_type().is_list());
-            let function = spec.functions[*n].fun().name();
-            lists(&spec.states[*n]) && !function.starts_with("approx_") && function != "nth_value"
-        };
-        let growing: Vec<&str> = (0..spec.names.len()).filter(holds_values).map(|n| spec.names[n].as_str()).collect();
-        (!growing.is_empty()).then(|| {
-            format!(
-                "{} keeps every value of a group: a batch costs as much as the groups that it touches hold",
-                growing.join(", ")
-            )
-        })
     }
 }
 

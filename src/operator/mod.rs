@@ -38,6 +38,12 @@ mod met_keys;
 mod node;
 /// An aggregate's rows.
 mod result;
+/// Which sessions are remembered of which key.
+mod session_index;
+/// Which rows and sessions become one session.
+mod session_merge;
+/// One row a session.
+mod sessions;
 
 use std::sync::Arc;
 
@@ -52,6 +58,7 @@ pub use forget::ForgetBy;
 pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn};
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
+pub use sessions::SessionSpec;
 
 use crate::delta::keys::Keys;
 use crate::error::{Error, Result};

@@ -38,6 +38,19 @@ impl AggregateSpec {
             .map_err(|e| Error::internal(e.to_string()))
     }
 
+    /// The rows of what has no elements: keys, and the functions' results from their states.
+    pub(super) fn result_of_states(
+        &self,
+        mut keys: Vec<ArrayRef>,
+        states: &[ArrayRef],
+        rows: usize,
+    ) -> Result<RecordBatch> {
+        keys.extend(self.evaluate(states, &[], rows)?);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.output.clone(), keys, &options)
+            .map_err(|e| Error::internal(e.to_string()))
+    }
+
     /// The functions' results from their states or elements.
     fn evaluate(&self, states: &[ArrayRef], held: &[Held], rows: usize) -> Result<Vec<ArrayRef>> {
         let groups: Vec<usize> = (0..rows).collect();

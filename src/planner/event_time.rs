@@ -4,6 +4,7 @@ use datafusion::common::Column;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
 use super::join_bounds::{JoinBounds, is_join_of_streams};
+use super::session_functions::{gives_sessions, resolve_session, session_call};
 use super::watermark::WatermarkNode;
 use super::window_functions::{Which, WindowShape, window_call};
 
@@ -20,6 +21,8 @@ pub enum EventTime {
     WindowLast,
     /// Its window, a struct of both.
     Window(WindowShape),
+    /// A struct whose `end` is the time, such as a session.
+    Ending,
 }
 
 /// Follows an expression over the output of `plan` to the watermark it comes from.
@@ -28,11 +31,18 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
         Expr::Alias(alias) => event_time(plan, &alias.expr),
         Expr::Column(column) => of_column(plan, column),
         Expr::ScalarFunction(function) if function.func.name() == "named_struct" => {
-            let [_, start, _, end] = function.args.as_slice() else { return None };
-            match (event_time(plan, start)?, event_time(plan, end)?) {
-                (EventTime::WindowStart(shape), EventTime::WindowEnd(end)) if shape == end => {
+            let [Expr::Literal(start_name, _), start, Expr::Literal(end_name, _), end] = function.args.as_slice()
+            else {
+                return None;
+            };
+            if (start_name.try_as_str()??, end_name.try_as_str()??) != ("start", "end") {
+                return None;
+            }
+            match (event_time(plan, start), event_time(plan, end)?) {
+                (Some(EventTime::WindowStart(shape)), EventTime::WindowEnd(end)) if shape == end => {
                     Some(EventTime::Window(shape))
                 }
+                (_, EventTime::Time) => Some(EventTime::Ending),
                 _ => None,
             }
         }
@@ -41,9 +51,11 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
             match (event_time(plan, window)?, field.try_as_str()??) {
                 (EventTime::Window(shape), "start") => Some(EventTime::WindowStart(shape)),
                 (EventTime::Window(shape), "end") => Some(EventTime::WindowEnd(shape)),
+                (EventTime::Ending, "end") => Some(EventTime::Time),
                 _ => None,
             }
         }
+        other if session_call(other).is_some() => of_session(plan, other),
         other => {
             let call = window_call(other)?;
             let below = event_time(plan, call.time)?;
@@ -51,9 +63,13 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
                 // What a window gives comes when the watermark has reached its end, and never later than its end.
                 (
                     Which::Start | Which::Starts,
-                    EventTime::Time | EventTime::WindowEnd(_) | EventTime::WindowLast | EventTime::Window(_),
+                    EventTime::Time
+                    | EventTime::WindowEnd(_)
+                    | EventTime::WindowLast
+                    | EventTime::Window(_)
+                    | EventTime::Ending,
                 ) => call.shape().map(EventTime::WindowStart),
-                (Which::Last, EventTime::Window(_)) => Some(EventTime::WindowLast),
+                (Which::Last, EventTime::Window(_) | EventTime::Ending) => Some(EventTime::WindowLast),
                 (Which::End, EventTime::WindowStart(shape)) => Some(EventTime::WindowEnd(shape)),
                 (Which::Watermark, EventTime::Time) => Some(EventTime::Time),
                 _ => None,
@@ -62,19 +78,49 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
     }
 }
 
+/// What the end of sessions is that are made of such times, as they are when the watermark may close them.
+///
+/// A session is final when the watermark reaches its end: rows to come are newer. Of last instants of windows it must be past
+/// it, as the next window's may be equal.
+pub fn session_end(plan: &LogicalPlan, time: &Expr) -> Option<EventTime> {
+    match event_time(plan, time)? {
+        EventTime::Time | EventTime::WindowEnd(_) => Some(EventTime::Time),
+        EventTime::WindowLast => Some(EventTime::WindowLast),
+        // A window comes long after its start.
+        EventTime::WindowStart(_) | EventTime::Window(_) | EventTime::Ending => None,
+    }
+}
+
+/// A session's start says nothing of when it is given out.
+fn of_session(plan: &LogicalPlan, call: &Expr) -> Option<EventTime> {
+    let call = session_call(call).filter(|call| call.end)?;
+    session_end(plan, call.time)
+}
+
 fn of_column(plan: &LogicalPlan, column: &Column) -> Option<EventTime> {
     if let Some(watermark) = WatermarkNode::of(plan) {
         return if watermark.column == *column { Some(EventTime::Time) } else { of_column(&watermark.input, column) };
     }
     let index = plan.schema().maybe_index_of_column(column)?;
     match plan {
-        LogicalPlan::Projection(projection) => event_time(&projection.input, &projection.expr[index]),
+        LogicalPlan::Projection(projection) => {
+            let expr = &projection.expr[index];
+            // A row of SESSION(…) comes when its session is final, however long ago it happened.
+            let waits = gives_sessions(plan) && session_call(expr).is_none();
+            if waits { None } else { event_time(&projection.input, expr) }
+        }
         LogicalPlan::SubqueryAlias(alias) => {
             let (qualifier, field) = alias.input.schema().qualified_field(index);
             of_column(&alias.input, &Column::new(qualifier.cloned(), field.name()))
         }
         LogicalPlan::Filter(filter) => of_column(&filter.input, column),
-        LogicalPlan::Aggregate(aggregate) => event_time(&aggregate.input, aggregate.group_expr.get(index)?),
+        LogicalPlan::Aggregate(aggregate) => {
+            let key = aggregate.group_expr.get(index)?;
+            match resolve_session(&aggregate.input, key) {
+                Some(found) => of_session(found.input, &found.call),
+                None => event_time(&aggregate.input, key),
+            }
+        }
         LogicalPlan::Distinct(Distinct::All(input)) => of_column(input, column),
         LogicalPlan::Distinct(Distinct::On(on)) => event_time(&on.input, on.select_expr.get(index)?),
         LogicalPlan::Limit(limit) => of_column(&limit.input, column),

@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -55,10 +55,23 @@ fn unify_node(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn wrapped(expr: Expr, aggregate: &Aggregate) -> Result<Expr> {
+    one_form(expr, aggregate.input.schema())
+}
+
+/// A key over rows of these columns, with the function around it if it is a float.
+pub fn one_form(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     // GROUPING SETS have no type; their keys stay as they are.
     let is_float = !matches!(expr, Expr::GroupingSet(_))
-        && matches!(expr.get_type(aggregate.input.schema())?, DataType::Float32 | DataType::Float64);
+        && matches!(expr.get_type(schema)?, DataType::Float32 | DataType::Float64);
     Ok(if is_float { Expr::ScalarFunction(ScalarFunction::new_udf(ONE_FORM.clone(), vec![expr])) } else { expr })
+}
+
+/// What the function is around, or the expression itself.
+pub fn as_written(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::ScalarFunction(call) if call.func == *ONE_FORM => call.args.first().map_or(expr, as_written),
+        other => other,
+    }
 }
 
 static ONE_FORM: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {

@@ -5,11 +5,14 @@
 mod bit_xor;
 pub mod event_time;
 pub mod expand;
-mod floats;
+pub mod floats;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
 mod overflow;
+pub mod session_batch;
+pub mod session_functions;
+mod sessions;
 pub mod watermark;
 pub mod window_functions;
 mod windows;
@@ -34,10 +37,14 @@ use crate::error::{Error, Result};
 use crate::parser::{QueryText, read_literals};
 use watermark::{WatermarkNode, WatermarkSpec, delay_micros};
 
+/// Functions whose result depends on the order of their input.
+pub const ORDERED: &[&str] = &["first_value", "last_value", "nth_value", "array_agg", "string_agg"];
+
 /// Gives a session the functions that windows and watermarks are rewritten to.
 pub fn register(ctx: &SessionContext) {
+    use session_functions::{SESSION_END, SESSION_START};
     use window_functions::{END, LAST, START, STARTS, WATERMARK};
-    for function in [&START, &STARTS, &END, &LAST, &WATERMARK, &within::WITHIN] {
+    for function in [&START, &STARTS, &END, &LAST, &WATERMARK, &within::WITHIN, &SESSION_START, &SESSION_END] {
         ctx.register_udf((***function).clone());
     }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
@@ -72,13 +79,14 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     window_functions::check_units(&plan)?;
+    session_functions::check_sessions(&plan)?;
     Ok(floats::unify(overflow::check(plan)?)?)
 }
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
-    let plan = expand::expand(watermark::remove(open_streams(plan)?)?)?;
+    let plan = expand::expand(session_batch::expand(watermark::remove(open_streams(plan)?)?)?)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {
         Some(stream) => {
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use crate::delta::time::{Unit, time_values, unit_of};
+use crate::delta::time::{Unit, time_array, time_values, unit_of};
 use crate::error::{Error, first_span};
 
 /// Which of the functions.
@@ -162,7 +162,7 @@ impl ScalarUDFImpl for WindowFunction {
 }
 
 /// The type that a window over a column of type `t` has: its own, if it is a time.
-fn time_type(t: &DataType) -> Result<DataType> {
+pub(super) fn time_type(t: &DataType) -> Result<DataType> {
     match t {
         DataType::Timestamp(_, _) | DataType::Date32 => Ok(t.clone()),
         DataType::Null => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
@@ -197,19 +197,15 @@ fn length(value: &ColumnarValue) -> Result<i64> {
     }
 }
 
-fn out_of_range(time: i64) -> datafusion::error::DataFusionError {
+pub(super) fn out_of_range(time: i64) -> datafusion::error::DataFusionError {
     datafusion::error::DataFusionError::Execution(format!(
         "the window of time {time} lies outside the range of its type"
     ))
 }
 
 /// Back from whole numbers to the column's type.
-fn typed(values: Int64Array, data_type: &DataType) -> Result<ArrayRef> {
-    let values: ArrayRef = Arc::new(values);
-    Ok(match data_type {
-        DataType::Date32 => cast(&cast(&values, &DataType::Int32)?, data_type)?,
-        _ => cast(&values, data_type)?,
-    })
+pub(super) fn typed(values: Int64Array, data_type: &DataType) -> Result<ArrayRef> {
+    Ok(time_array(values, data_type)?)
 }
 
 fn starts(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> Result<ArrayRef> {

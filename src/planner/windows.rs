@@ -11,9 +11,10 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Spanned, VisitorMut};
 
+use super::sessions;
 use super::window_functions::WindowShape;
 use crate::error::{Error, Location, Result, Span};
-use crate::parser::{Flow, walk_mut};
+use crate::parser::{Flow, PARTITION_BY_ARGUMENT, walk_mut};
 
 /// Rewrites every block of a query, the innermost first.
 pub fn rewrite(query: &mut ast::Query) -> Result<()> {
@@ -59,7 +60,14 @@ fn rewrite_block(select: &mut ast::Select, order_by: Option<&mut ast::OrderBy>) 
         return Err(Error::unsupported("GROUP BY ALL can't be used together with window(…)")
             .help("name the columns to group by"));
     };
-    groups.iter_mut().for_each(|group| name_start(group, &select.projection, &window));
+    let mut grouped = false;
+    let mut named = |group: &Expr| {
+        let is = names_window(group, &select.projection, &window);
+        grouped |= is;
+        is
+    };
+    name_keys(groups, &window.keys, &mut named);
+    sessions::check(&window, grouped, select.selection.as_ref())?;
     let mut replace = Replace { window: &window, depth: 0 };
     for item in &mut select.projection {
         replace_item(item, &mut replace);
@@ -76,33 +84,35 @@ fn rewrite_block(select: &mut ast::Select, order_by: Option<&mut ast::OrderBy>) 
 }
 
 /// The window of one block.
-struct Window {
+pub(super) struct Window {
     /// The call as written, to find it again.
-    call: Expr,
-    time: Expr,
-    shape: WindowShape,
+    pub call: Expr,
+    /// What names it in the block.
+    pub name: &'static str,
+    /// The keys of a group.
+    pub keys: Vec<Expr>,
+    pub start: Expr,
+    pub end: Expr,
 }
 
 impl Window {
-    fn start(&self) -> Expr {
-        let WindowShape { size, slide, offset } = self.shape;
-        call("levada_window_start", vec![self.time.clone(), number(size), number(slide), number(offset)])
-    }
-
-    fn end(&self) -> Expr {
-        call("levada_window_end", vec![self.start(), number(self.shape.size)])
+    fn new(written: Expr, time: Expr, shape: WindowShape) -> Self {
+        let WindowShape { size, slide, offset } = shape;
+        let start = call("levada_window_start", vec![time, number(size), number(slide), number(offset)]);
+        let end = call("levada_window_end", vec![start.clone(), number(size)]);
+        Window { call: written, name: "window", keys: vec![start.clone()], start, end }
     }
 
     fn whole(&self) -> Expr {
-        call("named_struct", vec![text("start"), self.start(), text("end"), self.end()])
+        call("named_struct", vec![text("start"), self.start.clone(), text("end"), self.end.clone()])
     }
 
     /// What an expression says of the window, if it speaks of nothing else.
     fn part(&self, expr: &Expr) -> Option<(Expr, &'static str)> {
-        let is_window = |e: &Expr| *e == self.call || matches!(e, Expr::Identifier(i) if is(i, "window"));
+        let is_window = |e: &Expr| *e == self.call || matches!(e, Expr::Identifier(i) if is(i, self.name));
         match expr {
-            e if is_window(e) => Some((self.whole(), "window")),
-            Expr::CompoundIdentifier(parts) if parts.len() == 2 && is(&parts[0], "window") => self.field(&parts[1]),
+            e if is_window(e) => Some((self.whole(), self.name)),
+            Expr::CompoundIdentifier(parts) if parts.len() == 2 && is(&parts[0], self.name) => self.field(&parts[1]),
             Expr::CompoundFieldAccess { root, access_chain } if is_window(root) => match access_chain.as_slice() {
                 [ast::AccessExpr::Dot(Expr::Identifier(field))] => self.field(field),
                 _ => None,
@@ -113,23 +123,36 @@ impl Window {
 
     fn field(&self, name: &Ident) -> Option<(Expr, &'static str)> {
         match () {
-            () if is(name, "start") => Some((self.start(), "start")),
-            () if is(name, "end") => Some((self.end(), "end")),
+            () if is(name, "start") => Some((self.start.clone(), "start")),
+            () if is(name, "end") => Some((self.end.clone(), "end")),
             () => None,
         }
     }
 }
 
-/// Puts the start in place of a GROUP BY entry that means the window, alone or in a grouping set.
-fn name_start(group: &mut Expr, projection: &[SelectItem], window: &Window) {
-    match group {
-        Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
-            sets.iter_mut().flatten().for_each(|group| name_start(group, projection, window));
+/// Puts the window's keys in place of GROUP BY entries that mean it, alone or in a grouping set.
+fn name_keys(groups: &mut Vec<Expr>, keys: &[Expr], means_it: &mut dyn FnMut(&Expr) -> bool) {
+    for mut group in std::mem::take(groups) {
+        match &mut group {
+            Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
+                sets.iter_mut().for_each(|set| name_keys(set, keys, means_it));
+            }
+            Expr::Tuple(part) => name_keys(part, keys, means_it),
+            other if means_it(other) => {
+                groups.extend_from_slice(keys);
+                continue;
+            }
+            _ => {}
         }
-        Expr::Tuple(group) => group.iter_mut().for_each(|group| name_start(group, projection, window)),
-        group if names_window(group, projection, window) => *group = window.start(),
-        _ => {}
+        groups.push(group);
     }
+}
+
+/// Whether an expression speaks of the window, outside the queries inside it.
+pub(super) fn is_part_of(window: &Window, expr: &Expr) -> bool {
+    let mut replaced = expr.clone();
+    let _ = walk_mut(&mut replaced, &mut Replace { window, depth: 0 });
+    replaced != *expr
 }
 
 /// Whether a GROUP BY entry means the window: the call, its alias, or its position.
@@ -208,18 +231,18 @@ fn find_window(select: &mut ast::Select) -> Result<Option<Window>> {
     let _ = walk_mut(&mut select.projection, &mut find);
     let _ = walk_mut(&mut select.group_by, &mut find);
     let _ = walk_mut(&mut select.having, &mut find);
-    if let Some(expr) = find.calls.iter().find(|e| is_function(e, "session_window")) {
-        return Err(Error::not_yet("session windows").at(place(expr)));
-    }
     let mut calls = find.calls.into_iter();
     let Some(first) = calls.next() else { return Ok(None) };
     if let Some(other) = calls.find(|other| *other != first) {
         let error = Error::not_yet("two different windows in one SELECT").at(place(&other));
         return Err(error.help("put one of them into a subquery"));
     }
+    if is_function(&first, "session_window") {
+        return Ok(Some(sessions::of_call(first)?));
+    }
     let (time, lengths) = arguments(&first, &["size", "slide", "offset"])?;
     let shape = shape(place(&first), &lengths)?;
-    Ok(Some(Window { call: first, time, shape }))
+    Ok(Some(Window::new(first, time, shape)))
 }
 
 struct Find {
@@ -266,7 +289,7 @@ fn table_function(factor: &mut ast::TableFactor) -> Result<()> {
         "tumble" => &["data", "timecol", "size", "offset"],
         "hop" => &["data", "timecol", "slide", "size", "offset"],
         "cumulate" => return Err(Error::not_yet("CUMULATE windows").at(at)),
-        "session" => return Err(Error::not_yet("SESSION windows").at(at)),
+        "session" => &["data", "timecol", "gap", PARTITION_BY_ARGUMENT],
         _ => return Ok(()),
     };
     let mut given: Vec<Option<Expr>> = vec![None; names.len()];
@@ -280,6 +303,11 @@ fn table_function(factor: &mut ast::TableFactor) -> Result<()> {
     };
     let data = given[0].take().ok_or_else(|| missing(0))?;
     let time = given[1].take().ok_or_else(|| missing(1))?;
+    if names[2] == "gap" {
+        let gap = given[2].take().ok_or_else(|| missing(2))?;
+        *factor = derived(data, sessions::of_table(time, gap, given[3].take(), at)?, alias, at)?;
+        return Ok(());
+    }
     let length = |n: usize| given[n].as_ref().map(micros).transpose();
     let (size, slide, offset) = match names.len() {
         4 => {
@@ -289,8 +317,7 @@ fn table_function(factor: &mut ast::TableFactor) -> Result<()> {
         _ => (length(3)?.ok_or_else(|| missing(3))?, length(2)?.ok_or_else(|| missing(2))?, length(4)?.unwrap_or(0)),
     };
     let shape = check(at, WindowShape { size, slide, offset })?;
-    let window = Window { call: time.clone(), time, shape };
-    *factor = derived(data, window, alias, at)?;
+    *factor = derived(data, Window::new(time.clone(), time, shape), alias, at)?;
     Ok(())
 }
 
@@ -307,7 +334,7 @@ fn derived(data: Expr, window: Window, alias: Option<ast::TableAlias>, at: Optio
     };
     if let ast::SetExpr::Select(select) = query.body.as_mut() {
         select.from[0].relation = inner;
-        for (item, new) in select.projection.iter_mut().skip(1).zip([window.start(), window.end()]) {
+        for (item, new) in select.projection.iter_mut().skip(1).zip([window.start, window.end]) {
             if let SelectItem::ExprWithAlias { expr, .. } = item {
                 *expr = new;
             }
@@ -353,7 +380,12 @@ fn arguments(expr: &Expr, names: &[&str]) -> Result<(Expr, Vec<Option<i64>>)> {
     Ok((time, lengths))
 }
 
-fn argument(arg: ast::FunctionArg, position: usize, names: &[&str], at: Option<Span>) -> Result<(usize, Expr)> {
+pub(super) fn argument(
+    arg: ast::FunctionArg,
+    position: usize,
+    names: &[&str],
+    at: Option<Span>,
+) -> Result<(usize, Expr)> {
     let known = || names.join(", ");
     match arg {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) if position < names.len() => Ok((position, expr)),
@@ -394,7 +426,7 @@ fn check(at: Option<Span>, shape: WindowShape) -> Result<WindowShape> {
 }
 
 /// The microseconds of a constant length: `'10 seconds'`, `INTERVAL '10' SECOND`, `INTERVAL 10 SECONDS`.
-fn micros(expr: &Expr) -> Result<i64> {
+pub(super) fn micros(expr: &Expr) -> Result<i64> {
     let text = match expr {
         Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => return Ok(-micros(expr)?),
         Expr::Value(v) => literal_text(&v.value),

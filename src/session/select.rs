@@ -37,7 +37,7 @@ impl Session {
         if planner::reads_stream(&plan) {
             return self.explain_streaming(plan);
         }
-        self.explain_static(&state, &plan, verbose)
+        self.explain_static(&state, &super::context::bounded(plan)?, verbose)
     }
 
     /// What bounds the states of a query.

@@ -7,6 +7,7 @@ mod joins;
 mod nexmark;
 mod queries;
 mod random;
+mod sessions;
 
 use std::sync::{Arc, Mutex};
 
@@ -112,6 +113,13 @@ const QUERIES: &[&str] = &[
     "SELECT window.start AS w, window.end AS e, k, count(*) AS n, sum(v) AS s FROM s GROUP BY window(ts, '10 seconds'), k",
     "SELECT window.start AS w, count(*) AS n, min(v) AS lo, max(k) AS top FROM s GROUP BY window(ts, '10 seconds', '4 seconds')",
     "SELECT window_start, window_end, k, count(*) AS n FROM HOP(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k",
+    "SELECT k, session_window.start AS a, session_window.end AS z, count(*) AS n, sum(v) AS s, count(DISTINCT v) AS u FROM s GROUP BY session_window(ts, '3 seconds'), k",
+    "SELECT session_window AS w, min(v) AS lo, avg(v) AS a FROM s GROUP BY session_window(ts, (v * 20) || ' milliseconds') HAVING count(*) > 1",
+    "SELECT window_end, f, window_start, count(*) FILTER (WHERE v > 0) AS n FROM SESSION(s PARTITION BY f, ts, '5 seconds') GROUP BY window_start, window_end, f",
+    "SELECT session_window.start AS a, median(v) AS m, array_agg(v ORDER BY v) AS vs, string_agg(k, ',' ORDER BY k) AS ks, percentile_cont(0.3) WITHIN GROUP (ORDER BY v) AS p, avg(DISTINCT v) AS d FROM s GROUP BY session_window(ts, '3 seconds')",
+    "SELECT n, count(*) AS sessions, sum(t) AS t FROM (SELECT k, count(*) AS n, sum(v) AS t FROM s GROUP BY k, session_window(ts, '4 seconds')) x GROUP BY n",
+    "SELECT window.start AS w, count(*) AS sessions, avg(n) AS n FROM (SELECT session_window AS w, k, count(*) AS n FROM s GROUP BY session_window(ts, '2 seconds'), k) x GROUP BY window(window_time(w), '10 seconds')",
+    "SELECT window_start, k, count(*) AS n, sum(v) AS t FROM SESSION(s PARTITION BY k, ts, '3 seconds') x WHERE v > 0 GROUP BY k, window_start",
     "SELECT CASE WHEN v < 0 THEN 'neg' ELSE k END AS c, median(v) AS m, approx_distinct(k) AS u FROM s GROUP BY CASE WHEN v < 0 THEN 'neg' ELSE k END",
     "SELECT x.k, t.name, sum(x.v) AS s FROM (SELECT k, v FROM s WHERE v IS NOT NULL UNION ALL SELECT k, v + 1 FROM s) x LEFT JOIN t ON x.k = t.k GROUP BY x.k, t.name",
     "SELECT k, v % 3 AS m, f, grouping(k, v % 3) AS g, count(*) AS n, sum(v) AS s, count(DISTINCT v) AS u FROM s GROUP BY ROLLUP (k, v % 3), f",

@@ -65,11 +65,15 @@ struct Source {
     two: bool,
     /// It has window_start and window_end.
     spread: bool,
+    /// They are those of sessions of `k`.
+    sessions: bool,
 }
 
 pub fn query(dice: &mut Dice) -> Query {
     let source = source(dice);
-    let filters: Vec<String> = (0..dice.below(3)).map(|_| predicate(dice, source.joined)).collect();
+    // A filter behind SESSION(…) would leave out rows of sessions that are there.
+    let filters = if source.sessions { 0 } else { dice.below(3) };
+    let filters: Vec<String> = (0..filters).map(|_| predicate(dice, source.joined)).collect();
     let filters = if filters.is_empty() { String::new() } else { format!(" WHERE {}", filters.join(" AND ")) };
     let body = format!("FROM {}{filters}", source.from);
     if !source.spread && dice.chance(12) {
@@ -78,9 +82,11 @@ pub fn query(dice: &mut Dice) -> Query {
         return Query { sql, aggregates: false, windowed: false, two: source.two, sortable: 0 };
     }
     let (keys, mut columns) = keys(dice, &source);
-    let windowed = source.spread || keys.iter().any(|key| key.starts_with("window("));
+    let windowed = source.spread || keys.iter().any(|key| key.contains("window("));
+    let sessions = source.sessions || keys.iter().any(|key| key.contains("session_window("));
     for n in 0..1 + dice.below(4) {
-        columns.push(format!("{} AS a{n}", measure(dice)));
+        let measure = if sessions { measure_of_session(dice) } else { measure(dice) };
+        columns.push(format!("{measure} AS a{n}"));
     }
     let group = if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) };
     let having = if dice.chance(25) { format!(" HAVING {}", having(dice)) } else { String::new() };
@@ -89,7 +95,7 @@ pub fn query(dice: &mut Dice) -> Query {
         true => (above(dice, &sql, columns.iter().any(|c| c == "x.k AS k0")), true),
         false => (sql, false),
     };
-    let structs = columns.iter().any(|c| c.starts_with("window AS") || c.starts_with("named_struct"));
+    let structs = columns.iter().any(|c| c.contains("window AS") || c.starts_with("named_struct"));
     let sortable = if wrapped || structs { 0 } else { columns.len() };
     Query { sql, aggregates: true, windowed, two: source.two, sortable }
 }
@@ -109,7 +115,7 @@ fn above(dice: &mut Dice, sql: &str, has_k: bool) -> String {
 
 fn source(dice: &mut Dice) -> Source {
     const ALL: &str = "ts, d, k, v, f, g, p, b";
-    let (mut with, mut two, mut spread) = (String::new(), false, false);
+    let (mut with, mut two, mut spread, mut sessions) = (String::new(), false, false, false);
     let mut from = match dice.below(12) {
         0 | 1 => format!("(SELECT {} FROM s WHERE {}) x", computed(dice), plain(dice, "")),
         2 => {
@@ -138,15 +144,23 @@ fn source(dice: &mut Dice) -> Source {
             spread = true;
             dice.pick(&["HOP(s, ts, '3 seconds', '9 seconds') x", "TUMBLE(s, ts, '7 seconds') x"]).into()
         }
+        8 => {
+            (spread, sessions) = (true, true);
+            let data = match dice.chance(50) {
+                true => "s".to_string(),
+                false => format!("(SELECT {} FROM s WHERE {})", computed(dice), plain(dice, "")),
+            };
+            format!("SESSION({data} PARTITION BY k, ts, {}) x", gap(dice, ""))
+        }
         _ => "s x".to_string(),
     };
-    let joined = dice.chance(25);
+    let joined = !sessions && dice.chance(25);
     if joined {
         let kind = dice.pick(&["JOIN", "LEFT JOIN"]);
         let extra = dice.pick(&["", "", " AND x.v > t.limit_v"]);
         from += &format!(" {kind} t ON x.k = t.k{extra}");
     }
-    Source { with, from, joined, two, spread }
+    Source { with, from, joined, two, spread, sessions }
 }
 
 /// The eight columns, some of them computed.
@@ -159,6 +173,18 @@ fn computed(dice: &mut Dice) -> String {
     let p = dice.pick(&["p", "CAST(p * 2 AS DECIMAL(10, 2)) AS p", "CAST(v AS DECIMAL(10, 2)) AS p"]);
     let b = dice.pick(&["b", "NOT b AS b", "v > 0 AS b"]);
     format!("ts, {d}, {k}, {v}, {f}, {g}, {p}, {b}")
+}
+
+/// How long a session waits for the next row.
+fn gap(dice: &mut Dice, q: &str) -> String {
+    let gap = dice.pick(&[
+        "'2 seconds'",
+        "INTERVAL '700 milliseconds'",
+        "CASE WHEN $v > 0 THEN '4 seconds' ELSE '500 milliseconds' END",
+        "($v * 30) || ' milliseconds'",
+        "CASE WHEN $k = 'a' THEN INTERVAL '3 seconds' WHEN $b THEN INTERVAL '0 seconds' ELSE INTERVAL '1 second' END",
+    ]);
+    gap.replace('$', q)
 }
 
 /// A condition on one row's columns.
@@ -221,9 +247,24 @@ fn value(dice: &mut Dice) -> &'static str {
 /// Up to three grouping keys, and the columns that show them.
 fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
     let (mut keys, mut columns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    if source.sessions {
+        let keys = ["x.window_start", "x.k", "x.window_end"].map(String::from);
+        let columns = ["x.window_start AS w0", "x.k AS k0", "x.window_end AS w1"].map(String::from);
+        return (keys.into(), columns.into());
+    }
     if source.spread {
         keys.extend(["x.window_start".into(), "x.window_end".into()]);
         columns.extend(["x.window_start AS w0".into(), "x.window_end AS w1".into()]);
+    } else if dice.chance(20) {
+        keys.push(format!("session_window(x.ts, {})", gap(dice, "x.")));
+        columns.push(
+            dice.pick(&[
+                "session_window.start AS w0",
+                "session_window.end AS w0, session_window.start AS w1",
+                "session_window AS w0",
+            ])
+            .into(),
+        );
     } else if dice.chance(40) {
         keys.push(
             dice.pick(&[
@@ -270,6 +311,17 @@ fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
         }
     }
     (keys, columns)
+}
+
+/// The same of sessions, which keep no order of their rows.
+fn measure_of_session(dice: &mut Dice) -> String {
+    const WITHOUT_ORDER: [&str; 3] = ["array_sort(array_agg(", "array_length(array_agg(", "octet_length(string_agg("];
+    loop {
+        let measure = measure(dice);
+        if !WITHOUT_ORDER.iter().any(|call| measure.contains(call)) {
+            return measure;
+        }
+    }
 }
 
 /// An aggregate, or an expression of some.
