@@ -7,6 +7,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::aggregate::{Counts, Named, Request, TimeKey};
+use super::linear::Linear;
 use super::lower::{ElementsOf, Lowered, lower};
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
@@ -22,6 +23,7 @@ pub fn chain(
     order_matters: bool,
     emit: Emit,
     names: &Named,
+    linear: Option<&Linear>,
     request: &mut Request<'_>,
 ) -> Result<ChainSpec> {
     let schema = partial.schema();
@@ -35,8 +37,8 @@ pub fn chain(
         Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
         _ => None,
     };
-    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
-    let Lowered { functions, feeds, arguments, elements } = lower(partial, &keys, &function_names)?;
+    let lowered = lower(partial, &keys, names, linear)?;
+    let Lowered { functions, feeds, arguments, elements, names: function_names, places, rows } = lowered;
     let mut at = width;
     let mut states = Vec::new();
     for ((function, name), feed) in functions.iter().zip(&function_names).zip(&feeds) {
@@ -51,7 +53,9 @@ pub fn chain(
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
     // Behind the operator columns are known by their places in the SELECT.
-    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
+    output.extend(functions.iter().zip(&places).map(|(f, n)| column(width + n, f.field().data_type())));
+    // The place of its state: the functions before it have as many columns as they have.
+    let rows = rows.map(|n| states[..n].iter().map(Vec::len).sum::<usize>());
     let (elements, element_codecs) = remembered_elements(elements, &keys, forget, request.named)?;
     let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
     let aggregate = AggregateSpec {
@@ -62,6 +66,7 @@ pub fn chain(
         names: function_names,
         order_matters,
         states,
+        rows,
         feeds,
         elements,
         inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
@@ -94,19 +99,30 @@ fn remembered_elements(
 ) -> Result<RememberedElements> {
     let width = groups.len();
     let one = |of: ElementsOf| {
+        let element = |from: usize| {
+            let one = |(n, (name, is)): (usize, &(String, DataType))| numbered(from + n, name, is);
+            of.values.iter().enumerate().map(one).collect::<Vec<_>>()
+        };
         let (key, values) = match of.keep {
             Keep::InOrder => {
-                let element = numbered(width + 1, &of.name, &of.data_type);
                 let by = |(n, is): (usize, &DataType)| numbered(width + 2 + n, &format!("{}[{n}]", of.name), is);
                 let by = of.orderings.iter().enumerate().map(by);
-                (numbered(width, "number", &DataType::Int64), std::iter::once(element).chain(by).collect())
+                let values = element(width + 1).into_iter().chain(by).collect();
+                (vec![numbered(width, "number", &DataType::Int64)], values)
             }
-            Keep::Counted { .. } => {
-                (numbered(width, &of.name, &of.data_type), vec![numbered(width + 1, "count", &DataType::Int64)])
+            Keep::Counted { .. } | Keep::Signed => {
+                let key = element(width);
+                let count = numbered(width + key.len(), "count", &DataType::Int64);
+                (key, vec![count])
             }
         };
-        let keys: Vec<FieldRef> = groups.iter().cloned().chain([key]).collect();
-        let codec = Arc::new(KeyCodec::exact_behind(&keys, width)?);
+        let keys: Vec<FieldRef> = groups.iter().cloned().chain(key).collect();
+        let codec = match of.keep {
+            // What is taken back was computed anew: it is to be found whatever its zero or NaN looks like now.
+            Keep::Signed => KeyCodec::new(&keys).map_err(|e| refused_values(&of.name, &e))?,
+            _ => KeyCodec::exact_behind(&keys, width)?,
+        };
+        let codec = Arc::new(codec);
         let rows: Vec<FieldRef> = keys.iter().cloned().chain(values).collect();
         let spec = ElementsSpec {
             name: named.name("elements"),
@@ -121,6 +137,11 @@ fn remembered_elements(
         Ok((Arc::new(spec), codec))
     };
     elements.into_iter().map(one).collect::<Result<Vec<_>>>().map(|all| all.into_iter().unzip())
+}
+
+fn refused_values(name: &str, why: &Error) -> Error {
+    Error::unsupported(format!("{name} over rows that are taken back: {why}"))
+        .help("CAST what it reads to another type, such as STRING")
 }
 
 /// A column of a state, by a name of its own.

@@ -23,7 +23,9 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, order_matters, time_key};
+use super::aggregate::{
+    Counts, Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, order_matters, time_key,
+};
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
@@ -387,6 +389,17 @@ impl Cutter<'_> {
         let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        self.aggregate_over(aggregate, input, time, above).await
+    }
+
+    /// An aggregate, whose input is cut already.
+    async fn aggregate_over(
+        &mut self,
+        aggregate: Aggregate,
+        input: Part,
+        time: Option<TimeKey>,
+        above: Above,
+    ) -> Result<Part> {
         let columns: Vec<_> = aggregate.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let comes_and_goes = self.mode == OutputMode::Update && above.filters;
         if above.top {
@@ -402,9 +415,7 @@ impl Cutter<'_> {
             _ => Emit::Changed { old: takes_back },
         };
         let (below, linear) = if input.signed {
-            let sum = self.state.aggregate_functions().get("sum").cloned();
-            let sum = sum.ok_or_else(|| Error::internal("a session without sum"))?;
-            let linear = linear::linear(&aggregate, retract::carry(input.plan)?, &sum)?;
+            let linear = linear::linear(&aggregate, retract::carry(input.plan)?, self.state)?;
             (linear.aggregate.clone(), Some(linear))
         } else {
             let Aggregate { group_expr, aggr_expr, .. } = aggregate;
@@ -412,9 +423,12 @@ impl Cutter<'_> {
         };
         let operator = self.operators.len();
         let mut request = self.request(input.lag);
-        let Cut { first, chain } = cut(&below, time, emit, &mut request).await?;
+        let Cut { first, chain } = cut(&below, linear.as_ref(), time, emit, &mut request).await?;
         let name = chain.aggregate.name.clone();
-        let of_operator: Vec<_> = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
+        let of_operator: Vec<_> = match &linear {
+            Some(linear) => linear.operator_columns(&chain.aggregate.output)?,
+            None => below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect(),
+        };
         let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
         let mut plan = result_of(&of_operator, &leaf, takes_back)?;
         if let Some(linear) = linear {
@@ -439,8 +453,18 @@ impl Cutter<'_> {
         }
         let deduplication = Deduplication::of(&distinct)?;
         let part = self.cut(input.as_ref().clone(), Above { filters: false, top: false }).await?;
+        if part.signed && !all {
+            return Err(Error::not_yet(
+                "DISTINCT ON over rows that are taken back (of an aggregate, or of a join that fills with NULLs)",
+            )
+            .help("which row came first is not known of them: SELECT DISTINCT without ON"));
+        }
         if part.signed {
-            return Err(Error::not_yet("DISTINCT over rows that are taken back"));
+            // A group for each row there is, with how often it is there.
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            let aggregate = Aggregate::try_new(input, columns, Vec::new())?;
+            let time = time_key(&aggregate);
+            return self.aggregate_over(aggregate, part, time, above).await;
         }
         let columns = distinct_columns(&distinct);
         let operator = self.operators.len();

@@ -26,6 +26,7 @@ mod rehearsal;
 mod retract;
 mod tap;
 mod upsert_key;
+mod values;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

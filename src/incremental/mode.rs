@@ -201,7 +201,7 @@ pub fn check_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> 
     }
     if retracts && !target.deletes {
         return Err(Error::unsupported(format!(
-            "this query can take rows back (a group may cease to fulfil HAVING), and {} only appends",
+            "this query can take rows back (a group may cease to be, or to fulfil HAVING), and {} only appends",
             target.name
         ))
         .help("send it INTO TABLE or CONSOLE, or use OUTPUT MODE APPEND with a watermark"));

@@ -27,11 +27,11 @@ use crate::operator::{AggregateSpec, BatchInfo, ChainSpec, KeyedDelta, OperatorS
 
 type DfResult<T> = datafusion::error::Result<T>;
 
-/// Takes a row through the first half of an aggregation and the operator.
+/// Takes a row through the first half of an aggregation and the operator. `names`: of the first half's functions.
 ///
 /// # Errors
 /// Unsupported, with the key or the function that can't run.
-pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
+pub fn rehearse(partial: &AggregateExec, names: &[String], chain: &Arc<ChainSpec>) -> Result<()> {
     let spec = &chain.aggregate;
     let distinct = chain.distinct.iter().map(|(spec, codec)| (&spec.keys, codec));
     for (keys, codec) in chain.elements().map(|(spec, codec)| (&spec.keys, codec)).chain(distinct) {
@@ -47,12 +47,15 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
         columns = group(&schema, width).map_err(|e| refused(&key_names(spec), &cause(&e)))?;
     }
     let rows = columns.first().map_or(1, |column| column.len());
-    for (function, name) in partial.aggr_expr().iter().zip(&spec.names) {
+    for (function, name) in partial.aggr_expr().iter().zip(names) {
         let states = accumulate(partial, spec, function, rows).map_err(|e| refused(name, &cause(&e)))?;
         let declared = schema.fields()[columns.len()..][..states.len()].to_vec();
         RecordBatch::try_new(Arc::new(Schema::new(declared)), states.clone())
             .map_err(|e| refused(name, &e.to_string()))?;
         columns.extend(states);
+    }
+    for (at, name) in spec.names.iter().enumerate() {
+        spec.try_values(at).map_err(|e| refused(name, &e.to_string()))?;
     }
     keep(&chain.codec, &columns[..width]).map_err(|e| refused(&key_names(spec), &e.to_string()))?;
     let rows = RecordBatch::try_new(schema, columns).map_err(Error::from)?;

@@ -16,6 +16,8 @@ mod distinct;
 mod elements;
 /// Forgetting by time.
 mod forget;
+/// Elements of groups, read.
+mod held;
 /// Rows of two inputs that belong together.
 mod join;
 /// The end of a batch in a join.

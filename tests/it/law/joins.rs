@@ -55,6 +55,17 @@ const UNBOUNDED: &[(&str, &str)] = &[
         "SELECT s.v, count(*) AS n, count(u.k) AS m, sum(u.v) AS t FROM s FULL JOIN u ON s.k = u.k AND s.v > u.v GROUP BY s.v",
     ),
     ("COMPLETE", "SELECT s.k, count(*) AS n, sum(u.v) AS t FROM s JOIN u ON s.k = u.k GROUP BY s.k"),
+    (
+        "UPDATE",
+        "SELECT s.k, min(u.v) AS lo, max(u.v) AS hi, array_agg(u.v ORDER BY u.v) AS vs, count(DISTINCT u.v) AS n, median(s.v) AS m FROM s LEFT JOIN u ON s.k = u.k GROUP BY s.k",
+    ),
+    (
+        "COMPLETE",
+        "SELECT u.k, max(s.v) AS hi, first_value(s.k ORDER BY s.v, s.k) AS few FROM s FULL JOIN u ON s.v < u.v GROUP BY u.k",
+    ),
+    ("UPDATE", "SELECT DISTINCT s.k, u.v AS w FROM s LEFT JOIN u ON s.k = u.k"),
+    ("UPDATE", "SELECT DISTINCT u.k, s.v % 3 AS r FROM s FULL JOIN u ON s.v = u.v"),
+    ("COMPLETE", "SELECT DISTINCT s.k, u.v AS w FROM s LEFT JOIN u ON s.k = u.k"),
 ];
 
 #[derive(Debug, Clone)]
