@@ -36,13 +36,14 @@ use super::linear;
 use super::now::replace_now;
 use super::retract::{self, Hidden};
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names};
+use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
 use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
+use crate::planner::top::TopNode;
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, expand, reads_stream, stream_of};
 
@@ -63,14 +64,15 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let plan = prepare(state, grouping_sets::spread(plan)?)?;
+    let plan = prepare(state, grouping_sets::spread(plan)?, mode == OutputMode::Complete)?;
     let top = top_aggregate(&plan)?;
     let joins = any(&plan, is_join_of_streams);
+    let keeps_rows = joins || any(&plan, is_top);
     check(&plan, joins, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
     let statics = statics(&plan)?;
-    let text = if top.is_some() || joins { text_above(&plan, top.as_ref()) } else { String::new() };
+    let text = if top.is_some() || keeps_rows { text_above(&plan, top.as_ref()) } else { String::new() };
     let mut cutter = Cutter {
         state,
         mode,
@@ -110,6 +112,10 @@ pub async fn plan(
         retracts,
         text,
     })
+}
+
+fn is_top(node: &LogicalPlan) -> bool {
+    TopNode::of(node).is_some()
 }
 
 fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
@@ -162,7 +168,8 @@ fn order_matters_in(plan: &LogicalPlan) -> bool {
 fn check(plan: &LogicalPlan, joins: bool, output_mode: OutputMode) -> Result<()> {
     // What groups: its result can be sent whole.
     let aggregates = any(plan, |node| {
-        matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) && reads_stream(node)
+        let groups = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)));
+        (groups || is_top(node)) && reads_stream(node)
     });
     let on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node);
     let remembers = aggregates || any(plan, on);
@@ -303,6 +310,9 @@ impl Cutter<'_> {
             }
             if let Some(watermark) = WatermarkNode::of(&node) {
                 return self.watermark(watermark, above).await;
+            }
+            if let Some(top) = TopNode::of(&node) {
+                return self.top(top, above).await;
             }
             let joins_streams = is_join_of_streams(&node);
             match node {
@@ -454,10 +464,8 @@ impl Cutter<'_> {
         let deduplication = Deduplication::of(&distinct)?;
         let part = self.cut(input.as_ref().clone(), Above { filters: false, top: false }).await?;
         if part.signed && !all {
-            return Err(Error::not_yet(
-                "DISTINCT ON over rows that are taken back (of an aggregate, or of a join that fills with NULLs)",
-            )
-            .help("which row came first is not known of them: SELECT DISTINCT without ON"));
+            return Err(Error::not_yet("DISTINCT ON over rows that are taken back (of an aggregate, or of a join that fills with NULLs)")
+                .help("which row came first is not known of them: SELECT DISTINCT without ON, or number them with ROW_NUMBER() OVER (PARTITION BY … ORDER BY …) = 1"));
         }
         if part.signed {
             // A group for each row there is, with how often it is there.
@@ -501,6 +509,28 @@ impl Cutter<'_> {
         let (name, operator) = (spec.name.clone(), self.operators.len());
         let leaf = self.operator(&name, Arc::new(spec), vec![(fragment, part.from)], part.lag, false, above);
         Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+    }
+
+    async fn top(&mut self, top: &TopNode, above: Above) -> Result<Part> {
+        let time = top::time_of(top);
+        mode::check_top_n(self.mode, !top.partition_by.is_empty(), time.is_some())?;
+        let part = self.cut(top.input.clone(), Above { filters: false, top: false }).await?;
+        let takes_back = self.mode == OutputMode::Update || self.mode == OutputMode::Complete && !above.top;
+        if above.top {
+            mode::check_top_target(self.mode, self.target, takes_back)?;
+        }
+        let emit = match self.mode {
+            OutputMode::Append => Emit::Closed,
+            OutputMode::Complete if above.top => Emit::All,
+            _ => Emit::Changed { old: true },
+        };
+        let operator = self.operators.len();
+        let mut request = self.request(part.lag);
+        let (fragment, spec) = top::cut(top, time, part.plan, part.signed, emit, &mut request).await?;
+        let name = spec.name.clone();
+        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, takes_back, above);
+        let plan = result_of(&top::columns_of(top), &leaf, takes_back)?;
+        Ok(Part { plan, signed: takes_back, lag: part.lag, from: vec![operator] })
     }
 
     fn request(&mut self, lag: i64) -> Request<'_> {

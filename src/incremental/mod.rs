@@ -25,6 +25,7 @@ mod passed;
 mod rehearsal;
 mod retract;
 mod tap;
+mod top;
 mod upsert_key;
 mod values;
 

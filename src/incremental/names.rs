@@ -10,6 +10,7 @@ use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
 use crate::planner::join_bounds::is_join_of_streams;
+use crate::planner::top::TopNode;
 
 /// How columns are written in the names of one aggregation.
 pub struct Names {
@@ -82,6 +83,8 @@ pub fn above(
         match node {
             LogicalPlan::Aggregate(_) => break,
             join if is_join_of_streams(join) => break,
+            // What it keeps is known again by its state.
+            top if TopNode::of(top).is_some() => break,
             LogicalPlan::SubqueryAlias(_) => {}
             LogicalPlan::Projection(projection) => {
                 let exprs: Vec<String> = projection.expr.iter().map(|expr| renamed(expr, &names)).collect();

@@ -40,6 +40,10 @@ mod met_keys;
 mod node;
 /// An aggregate's rows.
 mod result;
+/// The first rows of each partition in an order.
+mod top;
+/// The order of one partition's rows.
+mod top_index;
 
 use std::sync::Arc;
 
@@ -54,6 +58,8 @@ pub use forget::ForgetBy;
 pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn};
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
+pub use top::TopSpec;
+pub use top_index::{Bound, Rank};
 
 use crate::delta::keys::Keys;
 use crate::error::{Error, Result};

@@ -82,6 +82,10 @@ pub fn query(dice: &mut Dice) -> Query {
         let sql = format!("{}{sql}", source.with);
         return Query { sql, aggregates: true, windowed: false, two: source.two, sortable };
     }
+    if !source.spread && dice.chance(12) {
+        let sql = format!("{}{}", source.with, first_rows(dice, &body));
+        return Query { sql, aggregates: true, windowed: false, two: source.two, sortable: 0 };
+    }
     let (keys, mut columns) = keys(dice, &source);
     let windowed = source.spread || keys.iter().any(|key| key.starts_with("window("));
     for n in 0..1 + dice.below(4) {
@@ -143,6 +147,36 @@ fn nested(dice: &mut Dice, body: &str) -> (String, usize) {
     }
     let by = if group.is_empty() { String::new() } else { format!(" GROUP BY {group}") };
     (format!("SELECT {} FROM ({inner}) o{by}", columns.join(", ")), columns.len())
+}
+
+/// A Top-N whose result does not depend on how equal rows are told apart.
+fn first_rows(dice: &mut Dice, body: &str) -> String {
+    let direction = |dice: &mut Dice| dice.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+    let (a, b) = (direction(dice), direction(dice));
+    let n = dice.between(1, 4);
+    let (first, second) = match dice.chance(50) {
+        true => ("x.v", "x.k"),
+        false => ("x.g", "x.v"),
+    };
+    match dice.below(4) {
+        0 => format!("SELECT {first} AS c0, {second} AS c1 {body} ORDER BY {first}{a}, {second}{b} LIMIT {n}"),
+        1 => {
+            let skip = dice.between(1, 3);
+            format!(
+                "SELECT {first} AS c0, {second} AS c1 {body} ORDER BY {first}{a}, {second}{b} LIMIT {n} OFFSET {skip}"
+            )
+        }
+        2 => format!(
+            "SELECT * FROM (SELECT x.b, {first} AS c0, {second} AS c1, row_number() OVER (PARTITION BY x.b ORDER BY {first}{a}, {second}{b}) AS r {body}) o WHERE o.r <= {n}"
+        ),
+        _ => {
+            let function = dice.pick(&["rank()", "dense_rank()"]);
+            let filter = dice.pick(&["o.r < 3", "o.r = 1", "o.r BETWEEN 2 AND 3", "o.r <= 2 AND o.c0 IS NOT NULL"]);
+            format!(
+                "SELECT * FROM (SELECT x.k, {first} AS c0, {second} AS c1, {function} OVER (PARTITION BY x.k ORDER BY {first}{a}) AS r {body}) o WHERE {filter}"
+            )
+        }
+    }
 }
 
 /// Filters, projections and static joins above an aggregation.
