@@ -23,7 +23,8 @@ pub fn run_all(asked: &Asked) {
     println!("{:<12} {:>10} {:>14} {:>14} {:>6}", "nexmark", "rows in", "levada rows/s", "batch rows/s", "ratio");
     for n in (0..=22).filter(|n| ![6, 10, 12].contains(n)) {
         let text = read(&format!("q{n}.sql"));
-        let Some((query, mode)) = text.split_once(" AS\n").and_then(|(_, rest)| rest.split_once("\nOUTPUT MODE ")) else {
+        let Some((query, mode)) = text.split_once(" AS\n").and_then(|(_, rest)| rest.split_once("\nOUTPUT MODE "))
+        else {
             panic!("q{n}.sql has another form");
         };
         let mode = mode.split_whitespace().next().unwrap_or_default();

@@ -559,7 +559,10 @@ mod tests {
     fn what_runs_is_not_waited_for() {
         let busy = |message: &str| Now::Busy(message.into());
         let none = Facts { batches: 0, ..facts() };
-        assert_eq!(first(&none, &busy("Processing new data")), "query q has not ended its first batch: Processing new data");
+        assert_eq!(
+            first(&none, &busy("Processing new data")),
+            "query q has not ended its first batch: Processing new data"
+        );
         let text = explain(&facts(), &busy("Processing new data"));
         assert!(text.starts_with("the next window") && text.contains("\nnow: Processing new data\n"), "{text}");
         let retrying = first(&facts(), &busy("Retrying in 100 ms (attempt 1 of 6): it is busy"));

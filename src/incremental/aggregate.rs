@@ -15,6 +15,7 @@ use super::batch_cell::BatchCell;
 use super::chain::chain;
 use super::fragment::{Fragment, as_aggregate, partial_of};
 use super::grouping_sets;
+use super::linear::Linear;
 use super::lower::values_of;
 use super::names::Names;
 use super::panes::{PanesExec, pane};
@@ -97,8 +98,15 @@ impl Counts {
     }
 }
 
-/// Cuts an aggregation whose input has its leaves already; `time` was found while watermarks could still be seen.
-pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, emit: Emit, request: &mut Request<'_>) -> Result<Cut> {
+/// Cuts an aggregation whose input has its leaves already; `time` was found while watermarks could still be seen. `linear`: what
+/// it was made from, where rows are taken back.
+pub async fn cut(
+    aggregate: &Aggregate,
+    linear: Option<&Linear>,
+    time: Option<TimeKey>,
+    emit: Emit,
+    request: &mut Request<'_>,
+) -> Result<Cut> {
     let (operator, lag) = (request.operator, request.lag);
     let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
@@ -155,7 +163,8 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, emit: Emit, reque
     }
     let input = narrow(input, &groups, &functions)?;
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, functions.clone())?);
-    let ordered = functions.iter().any(order_matters);
+    // Rows that are taken back come in no order of their own.
+    let ordered = linear.is_none() && functions.iter().any(order_matters);
     let cell = request.cell.clone();
     let finish = move |plan: Arc<dyn ExecutionPlan>| -> Result<Arc<dyn ExecutionPlan>> {
         let partial = partial_of(&plan)?;
@@ -169,8 +178,13 @@ pub async fn cut(aggregate: &Aggregate, time: Option<TimeKey>, emit: Emit, reque
         None => first.root().clone(),
         Some(_) => first.root().children()[0].clone(),
     };
-    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, emit, &names, request)?);
-    rehearse(as_aggregate(&partial)?, &chain)?;
+    let chain = Arc::new(chain(as_aggregate(&partial)?, time, ordered, emit, &names, linear, request)?);
+    let called = |n: &usize| match linear.and_then(|linear| Some(linear.values.carrier_name(linear.carrier(*n)?))) {
+        Some(functions) => functions,
+        None => names.functions[*n].clone(),
+    };
+    let called: Vec<String> = names.order.iter().map(called).collect();
+    rehearse(as_aggregate(&partial)?, &called, &chain)?;
     Ok(Cut { first, chain })
 }
 

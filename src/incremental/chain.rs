@@ -8,6 +8,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::aggregate::{Counts, Named, Request, TimeKey};
+use super::linear::Linear;
 use super::lower::{ElementsOf, Lowered, lower};
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
@@ -23,6 +24,7 @@ pub fn chain(
     order_matters: bool,
     emit: Emit,
     names: &Named,
+    linear: Option<&Linear>,
     request: &mut Request<'_>,
 ) -> Result<ChainSpec> {
     let schema = partial.schema();
@@ -36,14 +38,16 @@ pub fn chain(
         Some(time) if request.mode != OutputMode::Complete => Some(forget_by(time, keys[time.key].data_type())?),
         _ => None,
     };
-    let function_names: Vec<String> = names.order.iter().map(|n| names.functions[*n].clone()).collect();
-    let Lowered { functions, feeds, arguments, elements } = lower(partial, &keys, &function_names)?;
+    let lowered = lower(partial, &keys, names, linear)?;
+    let Lowered { functions, feeds, arguments, elements, names: function_names, places, rows } = lowered;
     let is_elements = |n: usize| matches!(feeds[n], Feed::Elements(_));
     let states = state_fields(&functions, &function_names, &is_elements, width)?;
     let column = |n: usize, t: &DataType| Field::new(format!("c{n}"), t.clone(), true);
     let mut output: Vec<Field> = keys.iter().enumerate().map(|(n, f)| column(n, f.data_type())).collect();
     // Behind the operator columns are known by their places in the SELECT.
-    output.extend(functions.iter().zip(&names.order).map(|(f, n)| column(width + n, f.field().data_type())));
+    output.extend(functions.iter().zip(&places).map(|(f, n)| column(width + n, f.field().data_type())));
+    // The place of its state: the functions before it have as many columns as they have.
+    let rows = rows.map(|n| states[..n].iter().map(Vec::len).sum::<usize>());
     let (elements, element_codecs) = remembered_elements(elements, &keys, forget, request.named)?;
     let state_fields: Vec<FieldRef> = keys.iter().chain(states.iter().flatten()).cloned().collect();
     let aggregate = AggregateSpec {
@@ -54,6 +58,7 @@ pub fn chain(
         names: function_names,
         order_matters,
         states,
+        rows,
         feeds,
         elements,
         inputs: arguments.iter().map(|argument| argument.data_type.clone()).collect(),
@@ -86,19 +91,30 @@ fn remembered_elements(
 ) -> Result<RememberedElements> {
     let width = groups.len();
     let one = |of: ElementsOf| {
+        let element = |from: usize| {
+            let one = |(n, (name, is)): (usize, &(String, DataType))| numbered(from + n, name, is);
+            of.values.iter().enumerate().map(one).collect::<Vec<_>>()
+        };
         let (key, values) = match of.keep {
             Keep::InOrder => {
-                let element = numbered(width + 1, &of.name, &of.data_type);
                 let by = |(n, is): (usize, &DataType)| numbered(width + 2 + n, &format!("{}[{n}]", of.name), is);
                 let by = of.orderings.iter().enumerate().map(by);
-                (numbered(width, "number", &DataType::Int64), std::iter::once(element).chain(by).collect())
+                let values = element(width + 1).into_iter().chain(by).collect();
+                (vec![numbered(width, "number", &DataType::Int64)], values)
             }
-            Keep::Counted { .. } => {
-                (numbered(width, &of.name, &of.data_type), vec![numbered(width + 1, "count", &DataType::Int64)])
+            Keep::Counted { .. } | Keep::Signed => {
+                let key = element(width);
+                let count = numbered(width + key.len(), "count", &DataType::Int64);
+                (key, vec![count])
             }
         };
-        let keys: Vec<FieldRef> = groups.iter().cloned().chain([key]).collect();
-        let codec = Arc::new(KeyCodec::exact_behind(&keys, width)?);
+        let keys: Vec<FieldRef> = groups.iter().cloned().chain(key).collect();
+        let codec = match of.keep {
+            // What is taken back was computed anew: it is to be found whatever its zero or NaN looks like now.
+            Keep::Signed => KeyCodec::new(&keys).map_err(|e| refused_values(&of.name, &e))?,
+            _ => KeyCodec::exact_behind(&keys, width)?,
+        };
+        let codec = Arc::new(codec);
         let rows: Vec<FieldRef> = keys.iter().cloned().chain(values).collect();
         let spec = ElementsSpec {
             name: named.name("elements"),
@@ -133,6 +149,11 @@ pub fn state_fields(
         at += fields.len();
     }
     Ok(states)
+}
+
+fn refused_values(name: &str, why: &Error) -> Error {
+    Error::unsupported(format!("{name} over rows that are taken back: {why}"))
+        .help("CAST what it reads to another type, such as STRING")
 }
 
 /// A column of a state, by a name of its own.

@@ -23,7 +23,9 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::aggregate::{Counts, Cut, Named, Request, cut, groups_by_time, leaf_schema, order_matters, time_key};
+use super::aggregate::{
+    Counts, Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, order_matters, time_key,
+};
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
@@ -36,7 +38,7 @@ use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names};
+use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
@@ -44,6 +46,7 @@ use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
 use crate::planner::session_functions::gives_sessions;
+use crate::planner::top::TopNode;
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, expand, reads_stream, session_batch, stream_of};
 
@@ -65,14 +68,15 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let plan = prepare(state, grouping_sets::spread(plan)?)?;
+    let plan = prepare(state, grouping_sets::spread(plan)?, mode == OutputMode::Complete)?;
     let top = top_aggregate(&plan)?;
     let others = any(&plan, |node| is_join_of_streams(node) || (gives_sessions(node) && reads_stream(node)));
     check(&plan, others, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
     let statics = statics(&plan)?;
-    let text = if top.is_some() || others { text_above(&plan, top.as_ref()) } else { String::new() };
+    let keeps_rows = others || any(&plan, is_top);
+    let text = if top.is_some() || keeps_rows { text_above(&plan, top.as_ref()) } else { String::new() };
     let mut cutter = Cutter {
         state,
         mode,
@@ -112,6 +116,10 @@ pub async fn plan(
         retracts,
         text,
     })
+}
+
+fn is_top(node: &LogicalPlan) -> bool {
+    TopNode::of(node).is_some()
 }
 
 fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
@@ -165,7 +173,8 @@ fn order_matters_in(plan: &LogicalPlan) -> bool {
 fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()> {
     // What groups: its result can be sent whole.
     let aggregates = any(plan, |node| {
-        matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) && reads_stream(node)
+        let groups = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)));
+        (groups || is_top(node)) && reads_stream(node)
     });
     let on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node);
     let remembers = aggregates || any(plan, on);
@@ -314,6 +323,9 @@ impl Cutter<'_> {
             if let Some(watermark) = WatermarkNode::of(&node) {
                 return self.watermark(watermark, above).await;
             }
+            if let Some(top) = TopNode::of(&node) {
+                return self.top(top, above).await;
+            }
             let joins_streams = is_join_of_streams(&node);
             match node {
                 LogicalPlan::Aggregate(aggregate) => match session_keys(&aggregate)? {
@@ -407,6 +419,17 @@ impl Cutter<'_> {
         let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
+        self.aggregate_over(aggregate, input, time, above).await
+    }
+
+    /// An aggregate, whose input is cut already.
+    async fn aggregate_over(
+        &mut self,
+        aggregate: Aggregate,
+        input: Part,
+        time: Option<TimeKey>,
+        above: Above,
+    ) -> Result<Part> {
         let columns: Vec<_> = aggregate.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let comes_and_goes = self.mode == OutputMode::Update && above.filters;
         if above.top {
@@ -422,9 +445,7 @@ impl Cutter<'_> {
             _ => Emit::Changed { old: takes_back },
         };
         let (below, linear) = if input.signed {
-            let sum = self.state.aggregate_functions().get("sum").cloned();
-            let sum = sum.ok_or_else(|| Error::internal("a session without sum"))?;
-            let linear = linear::linear(&aggregate, retract::carry(input.plan)?, &sum)?;
+            let linear = linear::linear(&aggregate, retract::carry(input.plan)?, self.state)?;
             (linear.aggregate.clone(), Some(linear))
         } else {
             let Aggregate { group_expr, aggr_expr, .. } = aggregate;
@@ -432,9 +453,12 @@ impl Cutter<'_> {
         };
         let operator = self.operators.len();
         let mut request = self.request(input.lag);
-        let Cut { first, chain } = cut(&below, time, emit, &mut request).await?;
+        let Cut { first, chain } = cut(&below, linear.as_ref(), time, emit, &mut request).await?;
         let name = chain.aggregate.name.clone();
-        let of_operator: Vec<_> = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
+        let of_operator: Vec<_> = match &linear {
+            Some(linear) => linear.operator_columns(&chain.aggregate.output)?,
+            None => below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect(),
+        };
         let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
         let mut plan = result_of(&of_operator, &leaf, takes_back)?;
         if let Some(linear) = linear {
@@ -459,8 +483,16 @@ impl Cutter<'_> {
         }
         let deduplication = Deduplication::of(&distinct)?;
         let part = self.cut(input.as_ref().clone(), Above::OPERATOR).await?;
+        if part.signed && !all {
+            return Err(Error::not_yet("DISTINCT ON over rows that are taken back (of an aggregate, or of a join that fills with NULLs)")
+                .help("which row came first is not known of them: SELECT DISTINCT without ON, or number them with ROW_NUMBER() OVER (PARTITION BY … ORDER BY …) = 1"));
+        }
         if part.signed {
-            return Err(Error::not_yet("DISTINCT over rows that are taken back"));
+            // A group for each row there is, with how often it is there.
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            let aggregate = Aggregate::try_new(input, columns, Vec::new())?;
+            let time = time_key(&aggregate);
+            return self.aggregate_over(aggregate, part, time, above).await;
         }
         let columns = distinct_columns(&distinct);
         let operator = self.operators.len();
@@ -497,6 +529,28 @@ impl Cutter<'_> {
         let (name, operator) = (spec.name.clone(), self.operators.len());
         let leaf = self.operator(&name, Arc::new(spec), vec![(fragment, part.from)], part.lag, false, above);
         Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+    }
+
+    async fn top(&mut self, top: &TopNode, above: Above) -> Result<Part> {
+        let time = top::time_of(top);
+        mode::check_top_n(self.mode, !top.partition_by.is_empty(), time.is_some())?;
+        let part = self.cut(top.input.clone(), Above::OPERATOR).await?;
+        let takes_back = self.mode == OutputMode::Update || self.mode == OutputMode::Complete && !above.top;
+        if above.top {
+            mode::check_top_target(self.mode, self.target, takes_back)?;
+        }
+        let emit = match self.mode {
+            OutputMode::Append => Emit::Closed,
+            OutputMode::Complete if above.top => Emit::All,
+            _ => Emit::Changed { old: true },
+        };
+        let operator = self.operators.len();
+        let mut request = self.request(part.lag);
+        let (fragment, spec) = top::cut(top, time, part.plan, part.signed, emit, &mut request).await?;
+        let name = spec.name.clone();
+        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, takes_back, above);
+        let plan = result_of(&top::columns_of(top), &leaf, takes_back)?;
+        Ok(Part { plan, signed: takes_back, lag: part.lag, from: vec![operator] })
     }
 
     fn request(&mut self, lag: i64) -> Request<'_> {

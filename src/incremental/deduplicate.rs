@@ -46,7 +46,7 @@ impl Deduplication {
             }
             Distinct::On(on) => {
                 if on.sort_expr.is_some() {
-                    return Err(Error::unsupported("DISTINCT ON with ORDER BY can't run over a stream: a row that sorts before those already sent may always come")
+                    return Err(Error::unsupported("DISTINCT ON … WITHIN WATERMARK with ORDER BY can't run over a stream: a row that sorts before those already sent may always come")
                         .help("leave ORDER BY out: the first row of each key in the order of the input is kept"));
                 }
                 (&on.input, on.on_expr.clone(), on.select_expr.clone(), on.schema.clone())

@@ -282,7 +282,7 @@ pub async fn cut(
 }
 
 /// By as many of the first columns as have an order.
-fn order(output: &[FieldRef]) -> Result<(Arc<KeyCodec>, usize)> {
+pub fn order(output: &[FieldRef]) -> Result<(Arc<KeyCodec>, usize)> {
     let widths = (0..=output.len()).rev();
     let found = widths.filter_map(|width| Some((Arc::new(KeyCodec::new(&output[..width]).ok()?), width))).next();
     found.ok_or_else(|| Error::internal("no columns at all have an order"))

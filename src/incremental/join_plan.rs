@@ -1,8 +1,8 @@
 //! What a plan with joins of streams is made before it is cut: subqueries over streams become joins, conditions go to the
-//! joins that they are of, and joins are handed only the columns that something reads.
+//! joins that they are of, and joins are handed only the columns that something reads; a Top-N is too.
 //!
 //! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
-//! rows and about what is remembered. A plan without a join of streams is left as it is.
+//! rows and about what is remembered. A plan without either is left as it is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,21 +20,31 @@ use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 
 use crate::planner::join_bounds::is_join_of_streams;
+use crate::planner::top::{self, TopNode};
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, reads_stream};
 
-/// See the module's documentation.
+/// See the module's documentation. `whole`: all rows of the result are sent in every batch.
 ///
 /// # Errors
 /// Of DataFusion, for a subquery that it can't make a join of.
-pub fn prepare(state: &SessionState, plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
-    if !any(&plan, is_join_of_streams) {
+pub fn prepare(state: &SessionState, plan: LogicalPlan, whole: bool) -> DfResult<LogicalPlan> {
+    let mut plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
+    if any(&plan, is_join_of_streams) {
+        plan = plan.transform_down(sink_conditions)?.data;
+    }
+    // A bound of a Top-N may have stood above a join.
+    let plan = top::find(plan, whole)?;
+    if !any(&plan, keeps_rows) {
         return Ok(plan);
     }
-    let plan = plan.transform_down(sink_conditions)?.data;
     let all = all_of(&plan);
     narrow(plan, &all)
+}
+
+/// Whether a node remembers rows, with all columns that they have.
+fn keeps_rows(node: &LogicalPlan) -> bool {
+    is_join_of_streams(node) || TopNode::of(node).is_some()
 }
 
 /// IN and EXISTS over streams as semi and anti joins.
@@ -136,8 +146,11 @@ fn read_by<'a>(exprs: impl IntoIterator<Item = &'a Expr>, input: &LogicalPlan) -
 
 /// The same plan for one that reads only the columns `wanted`: it may have fewer.
 fn narrow(plan: LogicalPlan, wanted: &Wanted) -> DfResult<LogicalPlan> {
-    if !any(&plan, is_join_of_streams) {
+    if !any(&plan, keeps_rows) {
         return Ok(plan);
+    }
+    if let Some(top) = TopNode::of(&plan) {
+        return Ok(narrow_top(top.clone(), wanted)?.plan());
     }
     let below = |input: &Arc<LogicalPlan>, wanted: &Wanted| narrow(input.as_ref().clone(), wanted).map(Arc::new);
     if let Some(watermark) = WatermarkNode::of(&plan) {
@@ -173,6 +186,21 @@ fn narrow(plan: LogicalPlan, wanted: &Wanted) -> DfResult<LogicalPlan> {
             other.with_new_exprs(other.expressions(), inputs)?
         }
     })
+}
+
+fn narrow_top(top: TopNode, wanted: &Wanted) -> DfResult<TopNode> {
+    let schema = top.input.schema().clone();
+    let mut read: Wanted = wanted.iter().copied().filter(|n| *n < schema.fields().len()).collect();
+    read.extend(read_by(top.partition_by.iter().chain(top.order_by.iter().map(|by| &by.expr)), &top.input)?);
+    let narrowed = narrow(top.input.clone(), &read)?;
+    if read.len() == schema.fields().len() {
+        return top.over(narrowed);
+    }
+    let columns = read.iter().map(|n| {
+        let (qualifier, field) = schema.qualified_field(*n);
+        Expr::Column(Column::new(qualifier.cloned(), field.name()))
+    });
+    top.over(LogicalPlanBuilder::from(narrowed).project(columns)?.build()?)
 }
 
 fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {

@@ -1,4 +1,5 @@
-//! Aggregates over rows that are taken back, where taking back is subtracting: COUNT, SUM and AVG of exact numbers.
+//! Aggregates over rows that are taken back. Where taking back is subtracting (COUNT, SUM and AVG of exact numbers) they become
+//! sums over weights; the others are computed of the values that are left ([`super::values`]).
 //!
 //! ```text
 //! SELECT k, count(x), sum(x) FROM changes GROUP BY k
@@ -11,42 +12,86 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
 };
 
 use super::retract;
+use super::values::Values;
 use crate::error::{Error, Result};
 
 /// What an aggregate over changes becomes.
 pub struct Linear {
-    /// Of sums over weights: the keys, the number of rows, and what the functions are made of.
+    /// Of sums over weights: the keys, the number of rows, what the functions are made of, then what brings values.
     pub aggregate: Aggregate,
-    /// The functions' results, by the columns of that aggregate's result.
+    /// The functions' results, by the columns of the operator's result.
     results: Vec<Expr>,
+    /// How many sums there are.
+    sums: usize,
+    /// What is computed of values, which come behind the sums.
+    pub values: Values,
 }
 
-/// Rewrites an aggregate over a plan that carries the hidden columns. `sum` is the session's.
+/// Rewrites an aggregate over a plan that carries the hidden columns.
 ///
 /// # Errors
-/// Unsupported: a function that can't be taken back by subtracting.
-pub fn linear(aggregate: &Aggregate, input: LogicalPlan, sum: &Arc<AggregateUDF>) -> Result<Linear> {
+/// Internal: a session without the functions that it is made of.
+pub fn linear(aggregate: &Aggregate, input: LogicalPlan, state: &SessionState) -> Result<Linear> {
+    let function = |name: &str| {
+        let found = state.aggregate_functions().get(name).cloned();
+        found.ok_or_else(|| Error::internal(format!("a session without {name}")))
+    };
+    let (sum, array_agg) = (function("sum")?, function("array_agg")?);
     let schema = aggregate.input.schema().clone();
     let weight = input.schema().columns().into_iter().find(|column| column.name == retract::WEIGHT);
     let weight = weight.ok_or_else(|| Error::internal("changes without weights"))?;
-    let mut parts = Parts { sum, schema: &schema, weight, calls: Vec::new() };
+    let values = Values::new(aggregate, array_agg, Expr::Column(weight.clone()));
+    let mut parts = Parts { sum: &sum, schema: &schema, weight, calls: Vec::new(), values };
     parts.total(parts.weight(), None);
     let results = aggregate.aggr_expr.iter().map(|expr| parts.function(expr)).collect::<Result<Vec<_>>>()?;
-    let Parts { calls, .. } = parts;
+    let Parts { calls, values, .. } = parts;
+    let sums = calls.len();
+    let calls = calls.into_iter().chain(values.carriers().cloned()).collect();
     let aggregate = Aggregate::try_new(Arc::new(input), aggregate.group_expr.clone(), calls)?;
-    Ok(Linear { aggregate, results })
+    Ok(Linear { aggregate, results, sums, values })
 }
 
 impl Linear {
+    /// The number of the sum that says how many rows a group has, among the aggregate's functions.
+    pub const ROWS: usize = 0;
+
+    /// What function `n` of the aggregate is, if it brings values: its number among those that do.
+    pub fn carrier(&self, n: usize) -> Option<usize> {
+        n.checked_sub(self.sums)
+    }
+
+    /// Where the result of a function of values is among the operator's.
+    pub fn place(&self, value: usize) -> usize {
+        self.sums + value
+    }
+
+    /// The columns of the operator's result, whose types are those of `leaf`.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn operator_columns(&self, leaf: &SchemaRef) -> Result<Vec<(Option<TableReference>, FieldRef)>> {
+        let width = self.aggregate.group_expr.len();
+        let keys = self.aggregate.schema.iter().take(width).map(|(q, f)| (q.cloned(), f.clone()));
+        let mut columns: Vec<_> = keys.collect();
+        for n in 0..self.sums + self.values.functions.len() {
+            let field = leaf.field_with_name(&format!("c{}", width + n));
+            let field = field.map_err(|e| Error::internal(e.to_string()))?;
+            let called = n.checked_sub(self.sums).map_or_else(|| name(n), value_name);
+            columns.push((None, Arc::new(field.clone().with_name(called))));
+        }
+        Ok(columns)
+    }
+
     /// The result of the aggregate as it was asked for, over the operator's; hidden columns pass. `columns` are those of the
     /// aggregate that was asked for.
     ///
@@ -87,12 +132,18 @@ fn name(n: usize) -> String {
     format!("__part{n}")
 }
 
+/// Function of values `n`.
+fn value_name(n: usize) -> String {
+    format!("__value{n}")
+}
+
 /// The functions of the rewritten aggregate, as they come to be wanted.
 struct Parts<'a> {
     sum: &'a Arc<AggregateUDF>,
     schema: &'a DFSchema,
     weight: Column,
     calls: Vec<Expr>,
+    values: Values,
 }
 
 impl Parts<'_> {
@@ -137,7 +188,7 @@ impl Parts<'_> {
             }
             ("sum", [arg]) if !distinct => match self.exact(arg, filter)? {
                 Some((sum, count)) => Ok(null_where_none(cast(sum, result_type), &count)?),
-                None => Err(refused(expr)),
+                None => self.of_values(expr, function, result_type),
             },
             ("avg", [arg]) if !distinct && result_type == DataType::Float64 => {
                 match self.exact(&integer_below(arg, self.schema)?, filter)? {
@@ -145,11 +196,17 @@ impl Parts<'_> {
                         let average = cast(sum, DataType::Float64) / cast(count.clone(), DataType::Float64);
                         Ok(null_where_none(average, &count)?)
                     }
-                    None => Err(refused(expr)),
+                    None => self.of_values(expr, function, result_type),
                 }
             }
-            _ => Err(refused(expr)),
+            _ => self.of_values(expr, function, result_type),
         }
+    }
+
+    /// A function that is computed anew of the values that are there.
+    fn of_values(&mut self, expr: &Expr, function: &AggregateFunction, result_type: DataType) -> Result<Expr> {
+        let at = self.values.add(expr, function, self.schema)?;
+        Ok(cast(Expr::Column(Column::from_name(value_name(at))), result_type))
     }
 
     /// The sum of exact numbers and how many there are; `None`: they are not exact.
@@ -167,7 +224,8 @@ impl Parts<'_> {
     }
 }
 
-fn strip(expr: &Expr) -> &Expr {
+/// What an alias stands for.
+pub fn strip(expr: &Expr) -> &Expr {
     match expr {
         Expr::Alias(alias) => strip(&alias.expr),
         other => other,
@@ -201,13 +259,4 @@ fn integer_below(arg: &Expr, schema: &DFSchema) -> Result<Expr> {
     let below = found.data;
     // Only a cast of the whole argument is one that the average asked for.
     Ok(if matches!(arg, Expr::Cast(c) if *c.expr == below) { below } else { arg.clone() })
-}
-
-fn refused(expr: &Expr) -> Error {
-    let name = match strip(expr) {
-        Expr::AggregateFunction(function) => function.func.name().to_string(),
-        other => other.to_string(),
-    };
-    Error::not_yet(format!("{name} over rows that are taken back"))
-        .help("count, sum and avg of whole numbers and decimals can be taken back")
 }

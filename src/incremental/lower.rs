@@ -8,6 +8,7 @@
 //!   group keeps a count or a sum.
 //! - Functions whose result needs all values: they are remembered as elements, and the group keeps nothing of them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -16,8 +17,10 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 
+use super::aggregate::Named;
+use super::linear::Linear;
 use crate::delta::keys::KeyCodec;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operator::{Feed, Keep};
 
 /// Functions of values that may come in any order and one by one, and whose DISTINCT states are those values.
@@ -37,6 +40,11 @@ pub struct Lowered {
     /// What is remembered value by value; number n is input n + 1.
     pub arguments: Vec<Argument>,
     pub elements: Vec<ElementsOf>,
+    /// What each function is known by, and its place among the results.
+    pub names: Vec<String>,
+    pub places: Vec<usize>,
+    /// Which function says how many rows a group has, where rows are taken back.
+    pub rows: Option<usize>,
 }
 
 /// An argument of one or more DISTINCT functions.
@@ -55,19 +63,22 @@ pub struct ElementsOf {
     pub keep: Keep,
     /// The fragment's columns that have them, and what they are ordered by.
     pub columns: Vec<usize>,
-    pub data_type: DataType,
+    /// What an element is made of, by name: one value, or those that a function over rows that are taken back reads.
+    pub values: Vec<(String, DataType)>,
     /// The type that the functions take, where it is another.
     pub taken_as: Option<DataType>,
     /// The types of what they are ordered by.
     pub orderings: Vec<DataType>,
 }
 
-/// Lowers what can be. `groups`: the fields of the group's columns.
+/// Lowers what can be. `groups`: the fields of the group's columns; `linear`: rows are taken back.
 ///
 /// # Errors
 /// Of DataFusion, for a function that is not there without DISTINCT.
-pub fn lower(partial: &AggregateExec, groups: &[FieldRef], names: &[String]) -> Result<Lowered> {
+pub fn lower(partial: &AggregateExec, groups: &[FieldRef], named: &Named, linear: Option<&Linear>) -> Result<Lowered> {
     let mut lowered = Lowered::default();
+    let names: Vec<String> = named.order.iter().map(|n| named.functions[*n].clone()).collect();
+    let mut brought: HashMap<usize, usize> = HashMap::new();
     let (mut firsts, mut element_firsts): (Vec<usize>, Vec<usize>) = Default::default();
     let (functions, filters) = (partial.aggr_expr(), partial.filter_expr());
     let mut at = 0;
@@ -76,6 +87,20 @@ pub fn lower(partial: &AggregateExec, groups: &[FieldRef], names: &[String]) -> 
         let place = at;
         at += states.len();
         let column = partial.group_expr().num_group_exprs() + place;
+        if let Some(linear) = linear {
+            if let Some(carrier) = linear.carrier(named.order[n]) {
+                let Some(state) = states.first() else { return Err(Error::internal("values that come in no column")) };
+                brought.insert(carrier, lowered.elements.len());
+                lowered.elements.push(linear.values.elements(carrier, state.data_type(), column)?);
+                continue;
+            }
+            if named.order[n] == Linear::ROWS {
+                // Of the sums alone: what brings values has no state of its own.
+                lowered.rows = Some(lowered.functions.len());
+            }
+        }
+        lowered.names.push(names[n].clone());
+        lowered.places.push(named.order[n]);
         if let Some(elements) = elements_of(function, &states, column, groups, &names[n]) {
             let same = |(of, first): (&ElementsOf, &usize)| {
                 let other = &functions[*first];
@@ -112,6 +137,14 @@ pub fn lower(partial: &AggregateExec, groups: &[FieldRef], names: &[String]) -> 
         let plain = plain.schema(partial.input_schema()).alias(function.name()).build()?;
         lowered.functions.push(Arc::new(plain));
         lowered.feeds.push(Feed::Values(argument + 1));
+    }
+    for (n, function) in linear.iter().flat_map(|linear| linear.values.functions.iter().enumerate()) {
+        let elements = brought.get(&function.carrier).and_then(|at| Some((*at, lowered.elements.get(*at)?)));
+        let Some((at, elements)) = elements else { return Err(Error::internal("values that nothing brings")) };
+        lowered.functions.push(function.physical(&elements.values)?);
+        lowered.feeds.push(Feed::Elements(at));
+        lowered.names.push(function.name.clone());
+        lowered.places.extend(linear.map(|linear| linear.place(n)));
     }
     Ok(lowered)
 }
@@ -173,7 +206,7 @@ fn elements_of(
         keep,
         columns: (column..column + states.len()).collect(),
         taken_as: (data_type != *element).then(|| element.clone()),
-        data_type,
+        values: vec![(name.to_string(), data_type)],
         orderings,
     })
 }

@@ -27,7 +27,9 @@ mod retract;
 mod session_rows;
 mod sessions;
 mod tap;
+mod top;
 mod upsert_key;
+mod values;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality};
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
 
 use super::TargetTraits;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use crate::planner::{any, reads_stream};
 /// Refuses what no mode can run over a stream today. `below`: the node is below the aggregate.
 pub fn check_node(node: &LogicalPlan) -> Result<()> {
     match node {
-        LogicalPlan::Window(_) => Err(Error::not_yet("OVER windows over a stream")),
+        LogicalPlan::Window(window) => Err(window_refused(window)),
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
@@ -37,6 +37,18 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
             }
         }
         _ => Ok(()),
+    }
+}
+
+/// An OVER that is no Top-N.
+fn window_refused(window: &Window) -> Error {
+    let error = Error::not_yet("OVER windows over a stream");
+    let text = window.window_expr.iter().map(ToString::to_string).collect::<String>();
+    match text.contains("row_number(") || text.contains("rank(") {
+        true => error.help(
+            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery, with a filter of its rows by one of them: WHERE r <= 3",
+        ),
+        false => error.help("aggregate by a window: GROUP BY window(time, size)"),
     }
 }
 
@@ -147,32 +159,62 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, wat
     .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
-/// Sorting and limits above an aggregate.
+/// Sorting and limits that no Top-N stands for.
 pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) -> Result<()> {
-    if mode == OutputMode::Complete && sorts && limits && !aggregates {
-        return Err(Error::not_yet("ORDER BY … LIMIT over a stream without an aggregate"));
-    }
     if mode == OutputMode::Complete || (!sorts && !limits) {
         return Ok(());
     }
     if sorts && limits {
-        return Err(Error::not_yet("ORDER BY … LIMIT over a stream outside OUTPUT MODE COMPLETE"));
+        return Err(Error::unsupported("ORDER BY with OFFSET and no LIMIT can't be kept over a stream: nearly all rows would change their place with each that comes")
+            .help("add LIMIT n, of whole numbers"));
     }
     if limits && mode == OutputMode::Update {
         return Err(Error::unsupported(
             "LIMIT without ORDER BY runs in OUTPUT MODE APPEND only: the first n rows are never replaced",
         )
-        .help("use OUTPUT MODE COMPLETE, or leave LIMIT out"));
+        .help("add ORDER BY, use OUTPUT MODE COMPLETE, or leave LIMIT out"));
     }
     if limits {
         return Ok(());
     }
     let error = Error::unsupported("ORDER BY can't be kept over a stream whose rows are sent as they change");
     Err(if aggregates {
-        error.help("use OUTPUT MODE COMPLETE, or leave ORDER BY out")
+        error.help("add LIMIT n, use OUTPUT MODE COMPLETE, or leave ORDER BY out")
     } else {
-        error.help("leave ORDER BY out")
+        error.help("add LIMIT n, or leave ORDER BY out")
     })
+}
+
+/// The mode table's row for a Top-N. `partitioned`: by anything; `closes`: by a watermarked time.
+pub fn check_top_n(mode: OutputMode, partitioned: bool, closes: bool) -> Result<()> {
+    if mode != OutputMode::Append || closes {
+        return Ok(());
+    }
+    if !partitioned {
+        return Err(Error::unsupported(
+            "OUTPUT MODE APPEND can't run ORDER BY … LIMIT over a stream: a row that sorts before those already sent may always come",
+        )
+        .help("use OUTPUT MODE UPDATE or COMPLETE"));
+    }
+    Err(Error::unsupported(
+        "OUTPUT MODE APPEND can't run this Top-N: no partition is ever final, so nothing would ever be sent",
+    )
+    .help("PARTITION BY a window of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
+}
+
+/// What the target takes of a Top-N.
+pub fn check_top_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> Result<()> {
+    check_target(mode, target, false)?;
+    if retracts && !target.deletes {
+        return Err(Error::unsupported(format!(
+            "this query can take rows back (those that fall out of the first n), and {} only appends",
+            target.name
+        ))
+        .help(
+            "send it INTO TABLE or CONSOLE, or PARTITION BY a window of a watermarked time and use OUTPUT MODE APPEND",
+        ));
+    }
+    Ok(())
 }
 
 /// What the target takes of a join of two streams.
@@ -199,7 +241,7 @@ pub fn check_target(mode: OutputMode, target: &TargetTraits, retracts: bool) -> 
         ))
         .help(format!("it takes {}", names.join(", "))));
     }
-    if retracts { check_takes_back(target, "a group may cease to fulfil HAVING") } else { Ok(()) }
+    if retracts { check_takes_back(target, "a group may cease to be, or to fulfil HAVING") } else { Ok(()) }
 }
 
 /// What takes rows back for a reason of its own wants a target that takes deletes.

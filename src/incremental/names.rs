@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::session_functions::gives_sessions;
+use crate::planner::top::TopNode;
 
 /// How columns are written in the names of one aggregation.
 pub struct Names {
@@ -83,6 +84,8 @@ pub fn above(
         match node {
             LogicalPlan::Aggregate(_) => break,
             other if is_join_of_streams(other) || gives_sessions(other) => break,
+            // What it keeps is known again by its state.
+            top if TopNode::of(top).is_some() => break,
             LogicalPlan::SubqueryAlias(_) => {}
             LogicalPlan::Projection(projection) => {
                 let exprs: Vec<String> = projection.expr.iter().map(|expr| renamed(expr, &names)).collect();

@@ -27,11 +27,11 @@ use crate::operator::{AggregateSpec, BatchInfo, ChainSpec, KeyedDelta, OperatorS
 
 type DfResult<T> = datafusion::error::Result<T>;
 
-/// Takes a row through the first half of an aggregation and the operator.
+/// Takes a row through the first half of an aggregation and the operator. `names`: of the first half's functions.
 ///
 /// # Errors
 /// Unsupported, with the key or the function that can't run.
-pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
+pub fn rehearse(partial: &AggregateExec, names: &[String], chain: &Arc<ChainSpec>) -> Result<()> {
     let spec = &chain.aggregate;
     let distinct = chain.distinct.iter().map(|(spec, codec)| (&spec.keys, codec));
     for (keys, codec) in chain.elements().map(|(spec, codec)| (&spec.keys, codec)).chain(distinct) {
@@ -39,7 +39,7 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
         let kept = values.collect::<DfResult<Vec<_>>>().map_err(Error::from).and_then(|values| keep(codec, &values));
         kept.map_err(|e| refused(keys.fields().last().map_or("DISTINCT", |value| name(value)), &e.to_string()))?;
     }
-    let rows = first_half(partial, spec, spec.keys.len())?;
+    let rows = first_half(partial, names, spec, spec.keys.len())?;
     let keys = &rows.columns()[..spec.keys.len()];
     keep(&chain.codec, keys).map_err(|e| refused(&key_names(&spec.keys), &e.to_string()))?;
     second_half(chain.clone(), &rows)
@@ -51,14 +51,14 @@ pub fn rehearse(partial: &AggregateExec, chain: &Arc<ChainSpec>) -> Result<()> {
 /// As of [`rehearse`].
 pub fn rehearse_sessions(partial: &AggregateExec, sessions: &Arc<SessionSpec>) -> Result<()> {
     let spec = &sessions.aggregate;
-    let rows = first_half(partial, spec, spec.keys.len() + 1)?;
+    let rows = first_half(partial, &spec.names, spec, spec.keys.len() + 1)?;
     let keys = &rows.columns()[..spec.keys.len()];
     keep(&sessions.state_key, keys).map_err(|e| refused(&key_names(&spec.keys), &e.to_string()))?;
     second_half(sessions.clone(), &rows)
 }
 
 /// What the fragment hands to the operator: `width` keys, then states.
-fn first_half(partial: &AggregateExec, spec: &AggregateSpec, width: usize) -> Result<RecordBatch> {
+fn first_half(partial: &AggregateExec, names: &[String], spec: &AggregateSpec, width: usize) -> Result<RecordBatch> {
     let fields = partial.schema();
     let fields = fields.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -67,12 +67,15 @@ fn first_half(partial: &AggregateExec, spec: &AggregateSpec, width: usize) -> Re
         columns = group(&schema, width).map_err(|e| refused(&key_names(&spec.keys), &cause(&e)))?;
     }
     let rows = columns.first().map_or(1, |column| column.len());
-    for (function, name) in partial.aggr_expr().iter().zip(&spec.names) {
+    for (function, name) in partial.aggr_expr().iter().zip(names) {
         let states = accumulate(partial, spec, function, rows).map_err(|e| refused(name, &cause(&e)))?;
         let declared = schema.fields()[columns.len()..][..states.len()].to_vec();
         RecordBatch::try_new(Arc::new(Schema::new(declared)), states.clone())
             .map_err(|e| refused(name, &e.to_string()))?;
         columns.extend(states);
+    }
+    for (at, name) in spec.names.iter().enumerate() {
+        spec.try_values(at).map_err(|e| refused(name, &e.to_string()))?;
     }
     RecordBatch::try_new(schema, columns).map_err(Error::from)
 }

@@ -182,6 +182,7 @@ fn spec(
         functions,
         names: function_names,
         states,
+        rows: None,
         feeds,
         elements: Vec::new(),
         inputs: Vec::new(),

@@ -16,9 +16,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
 use arrow::compute::{concat, take};
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Int64Type, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -66,6 +66,8 @@ pub struct AggregateSpec {
     pub order_matters: bool,
     /// The fields of each function's partial state; none for those of elements.
     pub states: Vec<Vec<FieldRef>>,
+    /// Where rows are taken back: the column among the states that says how many rows a group has. Without any it is gone.
+    pub rows: Option<usize>,
     /// What each function is fed with.
     pub feeds: Vec<Feed>,
     /// The types of the values that the inputs from 1 on bring.
@@ -115,6 +117,13 @@ impl AggregateSpec {
         };
         self.feeds.iter().zip(&self.states).any(is_in)
     }
+}
+
+/// The groups that a batch touched and that are there: their numbers in the batch, keys and states.
+struct Written {
+    slots: Vec<Slot>,
+    numbers: Vec<u32>,
+    rows: RecordBatch,
 }
 
 /// One partition's work on one batch. See the module's documentation.
@@ -238,14 +247,14 @@ impl Aggregate {
         if slots.is_empty() { Ok(None) } else { Ok(Some((groups, state.values(&slots)?))) }
     }
 
-    /// Writes the merged states; answers the keys and states of the touched groups in the order of their numbers.
-    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<Option<(Vec<Slot>, RecordBatch)>> {
+    /// Writes the merged states of the groups that there are, and forgets those that are there no more.
+    fn write(&mut self, state: &mut StateTable, out: &mut Output) -> Result<Option<Written>> {
         // Some functions (`first_value … ORDER BY`) can't give the states of no group.
         if self.touched.is_empty() {
             return Ok(None);
         }
-        let touched = std::mem::take(&mut self.touched);
-        let keys = self.keys.columns(&touched, state)?;
+        let mut slots = std::mem::take(&mut self.touched);
+        let mut keys = self.keys.columns(&slots, state)?;
         let mut states = Vec::new();
         let with_states = self.accumulators.iter_mut().zip(&self.spec.states).filter(|(_, fields)| !fields.is_empty());
         for (accumulator, fields) in with_states {
@@ -255,11 +264,36 @@ impl Aggregate {
             }
         }
         self.accumulators = self.spec.accumulators()?;
+        let mut numbers: Vec<u32> = (0..slots.len() as u32).collect();
+        // Without keys there is one group, of no rows too.
+        if let Some(rows) = self.spec.rows.filter(|_| !keys.is_empty()) {
+            let counts = states[rows].as_primitive::<Int64Type>().clone();
+            let is_there = |n: &u32| counts.is_valid(*n as usize) && counts.value(*n as usize) != 0;
+            let (there, gone): (Vec<u32>, Vec<u32>) = numbers.iter().partition(|n| is_there(n));
+            if !gone.is_empty() {
+                let at = UInt32Array::from(there.clone());
+                let taken = |column: &ArrayRef| take(column, &at, None).map_err(Error::from);
+                keys = keys.iter().map(taken).collect::<Result<_>>()?;
+                states = states.iter().map(taken).collect::<Result<_>>()?;
+                let gone: Vec<Slot> = gone.iter().map(|n| slots[*n as usize]).collect();
+                let (known, new): (Vec<Slot>, Vec<Slot>) = gone.iter().partition(|slot| state.has_values(**slot));
+                slots = there.iter().map(|n| slots[*n as usize]).collect();
+                numbers = there;
+                state.release(&new);
+                if let Some(keys) = state.forget(&known, &self.spec.key_schema)? {
+                    out.removed += keys.num_rows() as u64;
+                    out.deletes.push(keys);
+                }
+            }
+        }
+        if slots.is_empty() {
+            return Ok(None);
+        }
         let times = self.spec.forget.map(|by| by.times(&keys)).transpose()?;
-        out.updated += touched.len() as u64;
-        let rows = state.write(touched.clone(), keys, states, times.as_deref())?;
+        out.updated += slots.len() as u64;
+        let rows = state.write(slots.clone(), keys, states, times.as_deref())?;
         out.upserts.push(rows.clone());
-        Ok(Some((touched, rows)))
+        Ok(Some(Written { slots, numbers, rows }))
     }
 
     fn emit(&self, slots: &[Slot], memory: &Memory<'_>, rows: &mut Vec<RecordBatch>) -> Result<()> {
@@ -320,11 +354,11 @@ impl OperatorPart for Aggregate {
         }
         self.feed(groups)?;
         let written = self.write(groups, out)?;
-        if let (Emit::Changed { old }, Some((slots, written))) = (self.spec.emit, written) {
-            let (keys, states) = written.columns().split_at(self.spec.keys.len());
+        if let (Emit::Changed { old }, Some(Written { slots, numbers, rows })) = (self.spec.emit, written) {
+            let (keys, states) = rows.columns().split_at(self.spec.keys.len());
             out.rows.push(self.spec.result(&slots, keys.to_vec(), states, &Memory { groups, elements })?);
             if old {
-                out.new_keys = (0..written.num_rows() as u32).collect();
+                out.new_keys = numbers;
             }
         }
         if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {

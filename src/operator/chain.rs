@@ -83,6 +83,7 @@ impl OperatorSpec for ChainSpec {
                         self.bound_in_group("one row an element", ", equal ones counted in one")
                     }
                     Keep::Counted { once: true } => self.bound_in_group("one row an element", ", equal ones once"),
+                    Keep::Signed => self.bound_in_group("one row a value", ", with how often it is there"),
                 },
                 role: Role::Part(self.fed_by(Feed::Elements(n))),
             }
@@ -113,7 +114,7 @@ impl OperatorSpec for ChainSpec {
         let keys: Vec<&str> = spec.keys.iter().map(|f| bare(f.name())).collect();
         let emit = sends(spec.emit, "group");
         let what = format!("keys [{}], functions [{}]; sends {emit}", keys.join(", "), spec.names.join(", "));
-        std::iter::once(what).chain(growing(spec, "group")).collect()
+        std::iter::once(what).chain(growing(spec, "group")).chain(self.computed_anew()).collect()
     }
 }
 
@@ -181,6 +182,19 @@ impl ChainSpec {
     /// What the aggregate remembers element by element, with the codecs of the keys.
     pub fn elements(&self) -> impl Iterator<Item = (&Arc<ElementsSpec>, &Arc<KeyCodec>)> {
         self.aggregate.elements.iter().zip(&self.elements)
+    }
+
+    /// Functions that read every value of a group that a batch has touched.
+    fn computed_anew(&self) -> Option<String> {
+        let elements = self.aggregate.elements.iter().enumerate();
+        let signed = elements.filter(|(_, elements)| elements.keep == Keep::Signed);
+        let functions: Vec<String> = signed.map(|(n, _)| self.fed_by(Feed::Elements(n))).collect();
+        (!functions.is_empty()).then(|| {
+            format!(
+                "{}: as rows are taken back, computed anew of all values of the groups that a batch touches",
+                functions.join(", ")
+            )
+        })
     }
 }
 

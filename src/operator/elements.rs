@@ -1,13 +1,15 @@
 //! Elements: what an aggregate remembers for functions whose result needs every value of a group.
 //!
 //! REMEMBERS  (group, number) → element, in the order of the input; or (group, element) → how often
-//! ON CHANGE  add the elements of the batch; nothing that is there is written again, but for counts
+//! ON CHANGE  add the elements of the batch; nothing that is there is written again, but for counts. Of input that takes rows
+//!            back: change their counts, and forget those that are there no more
 //! FORGETS    elements of groups whose time is at or before the watermark
 //!
 //! ```text
 //! in        (a,[3,4]) (a,[4])         (b,[3])      the elements of a batch, a list or more a group
 //! in order  (a,0)→3 (a,1)→4 (a,2)→4   (b,0)→3
 //! counted   (a,3)→1 (a,4)→2           (b,3)→1
+//! signed    the same; then (a,[4−]) leaves (a,3)→1 (a,4)→1 (b,3)→1
 //! ```
 //! So a batch writes as much as it brings, whatever the group holds. Only the result reads all of it.
 
@@ -34,6 +36,8 @@ pub enum Keep {
     InOrder,
     /// Its value: how often it is there is kept with it. `once`: that is 1, however often it came.
     Counted { once: bool },
+    /// Its value or values, which rows that are taken back take out again: how often it is there is kept with it.
+    Signed,
 }
 
 /// What all partitions share.
@@ -42,7 +46,8 @@ pub struct ElementsSpec {
     pub name: String,
     pub keep: Keep,
     /// The input's columns that have them: lists of elements, then lists of what they are ordered by. A column that holds
-    /// no lists has an element a row, NULL for none.
+    /// no lists has an element a row, NULL for none. Where rows are taken back: one column of lists of structs, of an element's
+    /// values and its weight.
     pub columns: Vec<usize>,
     /// The type that functions take, where it is not the one that is remembered.
     pub taken_as: Option<DataType>,
@@ -55,55 +60,18 @@ pub struct ElementsSpec {
     pub forget: Option<ForgetBy>,
 }
 
-/// All elements of some groups.
-pub struct Held {
-    /// The elements, and what they are ordered by.
-    pub columns: Vec<ArrayRef>,
-    /// The number of each one's group.
-    pub groups: Vec<usize>,
-}
-
 impl ElementsSpec {
-    /// What is remembered of groups, given by their keys.
-    ///
-    /// # Errors
-    /// Internal.
-    pub fn read<'a>(&self, groups: impl Iterator<Item = &'a [u8]>, state: &StateTable) -> Result<Held> {
-        let (mut slots, mut of) = (Vec::new(), Vec::new());
-        for (number, group) in groups.enumerate() {
-            let first = slots.len();
-            slots.extend_from_slice(state.members(group));
-            if self.keep == (Keep::Counted { once: true }) {
-                // In one order, whether they were loaded or have come one by one.
-                slots[first..].sort_unstable_by(|a, b| state.key_bytes(*a).cmp(state.key_bytes(*b)));
-            }
-            of.resize(slots.len(), number);
-        }
-        let (mut columns, groups) = match self.keep {
-            Keep::InOrder => (state.values(&slots)?, of),
-            Keep::Counted { once: true } => (state.columns(&slots, self.group..self.group + 1)?, of),
-            Keep::Counted { once: false } => {
-                let counted = state.columns(&slots, self.group..self.group + 2)?;
-                let counts = counted[1].as_primitive::<Int64Type>().values().iter().map(|count| *count as usize);
-                let rows = (0..slots.len()).zip(counts).flat_map(|(n, count)| std::iter::repeat_n(n, count));
-                let rows: Vec<usize> = rows.collect();
-                let at = UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32));
-                let elements = take(&counted[0], &at, None).map_err(Error::from)?;
-                (vec![elements], rows.into_iter().map(|row| of[row]).collect())
-            }
-        };
-        if let (Some(data_type), Some(elements)) = (&self.taken_as, columns.first_mut()) {
-            *elements = cast(elements, data_type).map_err(Error::from)?;
-        }
-        Ok(Held { columns, groups })
-    }
-
     /// The fields of the elements, and of what they are ordered by.
     fn fields(&self) -> &[FieldRef] {
         match self.keep {
             Keep::InOrder => &self.rows.fields()[self.group + 1..],
-            Keep::Counted { .. } => &self.rows.fields()[self.group..self.group + 1],
+            Keep::Counted { .. } | Keep::Signed => &self.keys.fields()[self.group..],
         }
+    }
+
+    /// The fields of an element's values, where it is known by them.
+    pub fn values(&self) -> &[FieldRef] {
+        &self.keys.fields()[self.group..]
     }
 }
 
@@ -117,6 +85,8 @@ struct Piece {
     group: Vec<ArrayRef>,
     /// The elements, and what they are ordered by.
     elements: Vec<ArrayRef>,
+    /// Where rows are taken back: what each is added to or taken from the count.
+    weights: Option<ArrayRef>,
 }
 
 /// One partition's work on one batch. See the module's documentation.
@@ -138,7 +108,14 @@ impl Elements {
     pub fn push(&mut self, changes: &KeyedDelta) -> Result<()> {
         let Some(first) = self.spec.columns.first() else { return Err(Error::internal("elements without a column")) };
         let column = changes.rows.column(*first);
-        let (rows, elements) = if matches!(column.data_type(), DataType::List(_)) {
+        let mut weights = None;
+        let (rows, elements) = if self.spec.keep == Keep::Signed {
+            let spread = Spread::new(changes, *first, |lists, at| lists.values().is_valid(at))?;
+            let mut elements = spread.take(column)?.as_struct().columns().to_vec();
+            let weight = elements.pop().ok_or_else(|| Error::internal("changes without weights"))?;
+            weights = Some(cast(&weight, &DataType::Int64).map_err(Error::from)?);
+            (spread.rows, elements)
+        } else if matches!(column.data_type(), DataType::List(_)) {
             let spread = Spread::new(changes, *first, |_, _| true)?;
             let mut elements = vec![spread.take(column)?];
             for ordering in &self.spec.columns[1..] {
@@ -163,7 +140,7 @@ impl Elements {
         let at = UInt32Array::from(rows.clone());
         let group = changes.rows.columns()[..self.spec.group].iter().map(|column| take(column, &at, None));
         let group = group.collect::<std::result::Result<_, _>>().map_err(Error::from)?;
-        self.pieces.push(Piece { keys: changes.keys.clone(), rows, group, elements });
+        self.pieces.push(Piece { keys: changes.keys.clone(), rows, group, elements, weights });
         Ok(())
     }
 
@@ -179,6 +156,7 @@ impl Elements {
         match self.spec.keep {
             Keep::InOrder => self.write_in_order(&pieces, state, out),
             Keep::Counted { once } => self.write_counted(&pieces, once, state, out),
+            Keep::Signed => self.write_counted(&pieces, false, state, out),
         }
     }
 
@@ -221,6 +199,11 @@ impl Elements {
         let mut keys = together(pieces, |piece| &piece.group)?;
         keys.extend(together(pieces, |piece| &piece.elements)?);
         let rows = pieces.iter().map(|piece| piece.rows.len()).sum();
+        let mut weights = vec![1; rows];
+        if self.spec.keep == Keep::Signed {
+            let all = pieces.iter().flat_map(|piece| piece.weights.iter());
+            weights = all.flat_map(|all| all.as_primitive::<Int64Type>().values().iter().copied()).collect();
+        }
         let encoded = state.codec().encode(&keys, rows)?;
         let mut slots = Vec::with_capacity(rows);
         state.find_or_insert_all(&encoded, None, rows, &mut slots);
@@ -233,21 +216,33 @@ impl Elements {
             if *number == NO_NUMBER {
                 *number = changed.len() as u32;
                 changed.push(slot);
-                counts.push(1);
+                counts.push(weights[row]);
                 first.push(row as u32);
             } else if !once {
-                counts[*number as usize] += 1;
+                counts[*number as usize] += weights[row];
             }
         }
         if changed.is_empty() {
             return Ok(());
         }
         let had: Vec<usize> = (0..changed.len()).filter(|n| state.has_values(changed[*n])).collect();
+        let mut before = vec![0; changed.len()];
         if !had.is_empty() {
             let slots: Vec<Slot> = had.iter().map(|n| changed[*n]).collect();
-            let before = state.values(&slots)?;
-            for (n, before) in had.into_iter().zip(before[0].as_primitive::<Int64Type>().values()) {
-                counts[n] += before;
+            let counts = state.columns(&slots, [self.spec.keys.fields().len()])?;
+            for (n, count) in had.into_iter().zip(counts[0].as_primitive::<Int64Type>().values()) {
+                before[n] = *count;
+            }
+        }
+        counts.iter_mut().zip(&before).for_each(|(count, before)| *count += before);
+        if self.spec.keep == Keep::Signed {
+            let gone = settle(&mut changed, &mut counts, &mut first, &before, state)?;
+            if let Some(keys) = state.forget(&gone, &self.spec.keys)? {
+                out.removed += keys.num_rows() as u64;
+                out.deletes.push(keys);
+            }
+            if changed.is_empty() {
+                return Ok(());
             }
         }
         let mut met = MetKeys::default();
@@ -269,6 +264,33 @@ impl Elements {
         out.upserts.push(state.write(slots, keys, values, times.as_deref())?);
         Ok(())
     }
+}
+
+/// Leaves what is to be written; answers what was there and is there no more. What came and went within the batch leaves no trace.
+fn settle(
+    changed: &mut Vec<Slot>,
+    counts: &mut Vec<i64>,
+    first: &mut Vec<u32>,
+    before: &[i64],
+    state: &mut StateTable,
+) -> Result<Vec<Slot>> {
+    let (mut gone, mut kept, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..changed.len() {
+        match (before[n], counts[n]) {
+            (_, ..0) => {
+                return Err(Error::internal("an aggregate was told to take a value back that it does not remember"));
+            }
+            (0, 0) => passed.push(changed[n]),
+            (_, 0) => gone.push(changed[n]),
+            (was, is) if was == is => *state.number(changed[n]) = NO_NUMBER,
+            _ => kept.push(n),
+        }
+    }
+    state.release(&passed);
+    *changed = kept.iter().map(|n| changed[*n]).collect();
+    *counts = kept.iter().map(|n| counts[*n]).collect();
+    *first = kept.iter().map(|n| first[*n]).collect();
+    Ok(gone)
 }
 
 /// Columns of all pieces, one behind the other.
@@ -304,11 +326,17 @@ mod tests {
             let time = field("0:w", DataType::Timestamp(TimeUnit::Millisecond, None));
             let (key, value) = match keep {
                 Keep::InOrder => (field("1:number", DataType::Int64), field("2:x", DataType::Float64)),
-                Keep::Counted { .. } => (field("1:x", DataType::Float64), field("2:count", DataType::Int64)),
+                Keep::Counted { .. } | Keep::Signed => {
+                    (field("1:x", DataType::Float64), field("2:count", DataType::Int64))
+                }
             };
             let group = Arc::new(KeyCodec::new(std::slice::from_ref(&time)).unwrap());
             let keys = vec![time, key];
-            let codec = Arc::new(KeyCodec::exact_behind(&keys, 1).unwrap());
+            let codec = match keep {
+                Keep::Signed => KeyCodec::new(&keys),
+                _ => KeyCodec::exact_behind(&keys, 1),
+            };
+            let codec = Arc::new(codec.unwrap());
             let rows = Arc::new(Schema::new(keys.iter().cloned().chain([value]).collect::<Vec<_>>()));
             let spec = ElementsSpec {
                 name: "elements".into(),
@@ -334,6 +362,24 @@ mod tests {
             self.elements.push(&KeyedDelta { rows, keys, select: None }).unwrap();
         }
 
+        /// Values of windows, each added or taken back.
+        fn change(&mut self, rows: &[(i64, &[(Option<f64>, i64)])]) {
+            let groups = arrow::array::TimestampMillisecondArray::from_iter_values(rows.iter().map(|row| row.0));
+            let all = || rows.iter().flat_map(|row| row.1);
+            let values: ArrayRef = Arc::new(arrow::array::Float64Array::from_iter(all().map(|(value, _)| *value)));
+            let weights: ArrayRef = Arc::new(arrow::array::Int8Array::from_iter_values(all().map(|(_, w)| *w as i8)));
+            let fields = [("v0", DataType::Float64), ("weight", DataType::Int8)];
+            let fields: Vec<FieldRef> = fields.map(|(name, is)| Field::new(name, is, true).into()).into();
+            let structs = arrow::array::StructArray::new(fields.into(), vec![values, weights], None);
+            let lengths = arrow::buffer::OffsetBuffer::from_lengths(rows.iter().map(|row| row.1.len()));
+            let item = Field::new("item", structs.data_type().clone(), true).into();
+            let lists = ListArray::new(item, lengths, Arc::new(structs), None);
+            let rows = RecordBatch::try_from_iter([("w", Arc::new(groups) as ArrayRef), ("x", Arc::new(lists) as _)]);
+            let rows = rows.unwrap();
+            let keys = Arc::new(self.group.encode(&rows.columns()[..1], rows.num_rows()).unwrap());
+            self.elements.push(&KeyedDelta { rows, keys, select: None }).unwrap();
+        }
+
         /// Ends a batch; the rows that were written and forgotten.
         fn end(&mut self, watermark: Option<i64>) -> (usize, usize) {
             let info = BatchInfo { watermark, ..BatchInfo::default() };
@@ -353,7 +399,8 @@ mod tests {
             let held = (0..2).map(|row| groups.bytes(row));
             let held = self.elements.spec.read(held, &self.state).unwrap();
             assert!(held.groups.iter().all(|group| *group == 1), "nothing belongs to window 77");
-            let values = held.columns[0].as_primitive::<Float64Type>();
+            let (columns, _) = held.each().unwrap();
+            let values = columns[0].as_primitive::<Float64Type>();
             let text = values.iter().map(|value| value.map_or("NULL".into(), |value| value.to_string()));
             text.collect::<Vec<_>>().join(" ")
         }
@@ -399,5 +446,27 @@ mod tests {
         assert_eq!(read, "NULL 1 3");
         partition.state.index_members().unwrap();
         assert_eq!(partition.read(0), read);
+    }
+    #[test]
+    fn what_is_taken_back_is_counted_down_and_then_forgotten() {
+        let mut partition = Partition::new(Keep::Signed);
+        partition.change(&[(0, &[(Some(3.0), 1), (None, 1), (Some(3.0), 1)]), (20, &[(Some(9.0), 1)])]);
+        assert_eq!(partition.end(None), (3, 0));
+        assert_eq!((partition.read(0), partition.read(20)), ("NULL 3 3".into(), "9".into()));
+        // Two fewer and one more in one group; in the other what was there and comes again; and what comes and goes at once.
+        partition.change(&[(0, &[(Some(3.0), -1), (Some(5.0), 1), (Some(5.0), -1)]), (20, &[(Some(9.0), -1)])]);
+        partition.change(&[(20, &[(Some(9.0), 1)]), (0, &[(None, -1), (Some(1.0), 1)])]);
+        assert_eq!((partition.end(None), partition.state.len()), ((2, 1), 3));
+        assert_eq!((partition.read(0), partition.read(20)), ("1 3".into(), "9".into()));
+        // As after a restart. A zero is taken back by the other zero.
+        partition.state.index_members().unwrap();
+        partition.change(&[(0, &[(Some(-0.0), 1), (Some(3.0), -1)])]);
+        assert_eq!(partition.end(None), (1, 1));
+        assert_eq!(partition.read(0), "0 1");
+        partition.change(&[(0, &[(Some(1.0), -1), (Some(0.0), -1)])]);
+        assert_eq!((partition.end(None), partition.read(0), partition.state.len()), ((0, 2), String::new(), 1));
+        partition.change(&[(20, &[(Some(7.0), -1)])]);
+        let failed = partition.elements.write(&mut partition.state, &mut Output::default());
+        assert!(failed.unwrap_err().to_string().contains("that it does not remember"));
     }
 }

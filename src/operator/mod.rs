@@ -16,6 +16,8 @@ mod distinct;
 mod elements;
 /// Forgetting by time.
 mod forget;
+/// Elements of groups, read.
+mod held;
 /// Rows of two inputs that belong together.
 mod join;
 /// The end of a batch in a join.
@@ -44,6 +46,10 @@ mod session_index;
 mod session_merge;
 /// One row a session.
 mod sessions;
+/// The first rows of each partition in an order.
+mod top;
+/// The order of one partition's rows.
+mod top_index;
 
 use std::sync::Arc;
 
@@ -59,6 +65,8 @@ pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn}
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
 pub use sessions::SessionSpec;
+pub use top::TopSpec;
+pub use top_index::{Bound, Rank};
 
 use crate::delta::keys::Keys;
 use crate::error::{Error, Result};

@@ -5,6 +5,7 @@ use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
 use super::join_bounds::{JoinBounds, is_join_of_streams};
 use super::session_functions::{gives_sessions, resolve_session, session_call};
+use super::top::TopNode;
 use super::watermark::WatermarkNode;
 use super::window_functions::{Which, WindowShape, window_call};
 
@@ -102,6 +103,13 @@ fn of_column(plan: &LogicalPlan, column: &Column) -> Option<EventTime> {
         return if watermark.column == *column { Some(EventTime::Time) } else { of_column(&watermark.input, column) };
     }
     let index = plan.schema().maybe_index_of_column(column)?;
+    if let Some(top) = TopNode::of(plan) {
+        // Others of its times may be as old as any row that it remembers.
+        let (qualifier, field) = top.input.schema().iter().nth(index)?;
+        let column = Column::new(qualifier.cloned(), field.name());
+        let closes = top.partition_by.contains(&Expr::Column(column.clone()));
+        return if closes { of_column(&top.input, &column) } else { None };
+    }
     match plan {
         LogicalPlan::Projection(projection) => {
             let expr = &projection.expr[index];

@@ -13,6 +13,7 @@ mod overflow;
 pub mod session_batch;
 pub mod session_functions;
 mod sessions;
+pub mod top;
 pub mod watermark;
 pub mod window_functions;
 mod windows;
@@ -111,9 +112,13 @@ fn closed_stream(node: &LogicalPlan) -> Option<Arc<StreamDef>> {
     Some(table.0.clone())
 }
 
-/// Whether the plan aggregates: UPDATE is then the default mode.
+/// Whether the plan has rows of its result that can be replaced by others: UPDATE is then the default mode.
 pub fn aggregates(plan: &LogicalPlan) -> bool {
-    any(plan, |node| matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_)) && reads_stream(node))
+    any(plan, |node| match node {
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => reads_stream(node),
+        LogicalPlan::Limit(limit) => top::is_sorted(limit) && reads_stream(node),
+        _ => false,
+    })
 }
 
 /// Whether any node of a plan, subqueries included, is so.

@@ -2,7 +2,7 @@
 //!
 //! It is made from the keys when a state is loaded, and is part of no file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -11,7 +11,7 @@ use super::table::Slot;
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
 
-/// See the module's documentation. The rows of a group end together, as their time is the group's.
+/// See the module's documentation. Where rows end by time, those of a group end together, as their time is the group's.
 pub struct Members {
     codec: Arc<KeyCodec>,
     columns: usize,
@@ -63,6 +63,27 @@ impl Members {
         let groups = self.codec.encode(&keys[..self.columns], rows)?;
         for group in (0..rows).map(|row| groups.bytes(row)) {
             if self.groups.remove(group).is_some() {
+                self.bytes -= group.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out these rows, by their keys and slots.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn remove_rows(&mut self, keys: &[ArrayRef], slots: &[Slot]) -> Result<()> {
+        let groups = self.codec.encode(&keys[..self.columns], slots.len())?;
+        let mut gone: HashMap<&[u8], HashSet<Slot>> = HashMap::new();
+        for (row, slot) in slots.iter().enumerate() {
+            gone.entry(groups.bytes(row)).or_default().insert(*slot);
+        }
+        for (group, gone) in gone {
+            let Some(members) = self.groups.get_mut(group) else { continue };
+            members.retain(|slot| !gone.contains(slot));
+            if members.is_empty() {
+                self.groups.remove(group);
                 self.bytes -= group.len();
             }
         }
@@ -136,5 +157,12 @@ mod tests {
         table.index_members().unwrap();
         assert_eq!(members(&table, &codec, "b", 20), [0, 1, 2]);
         assert_eq!(members(&table, &codec, "a", 20), [0]);
+        // Rows that are taken out one by one.
+        let group: Vec<ArrayRef> = vec![Arc::new(StringArray::from(vec!["b"])), Arc::new(Int64Array::from(vec![20]))];
+        let slots = table.members(codec.encode(&group, 1).unwrap().bytes(0)).to_vec();
+        assert_eq!(table.forget(&slots[1..2], &keys).unwrap().map(|keys| keys.num_rows()), Some(1));
+        assert_eq!(members(&table, &codec, "b", 20), [0, 2]);
+        table.forget(&[slots[0], slots[2]], &keys).unwrap();
+        assert_eq!((members(&table, &codec, "b", 20), table.len()), (vec![], 1));
     }
 }

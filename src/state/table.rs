@@ -350,12 +350,20 @@ impl StateTable {
     /// Forgets these slots, each named once; answers their keys, as the delta file holds them.
     ///
     /// # Errors
-    /// Internal: rows are asked for by groups, which end by time only.
+    /// Internal.
     pub fn forget(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        match &self.members {
-            Some(_) => Err(Error::internal("a member of a group can't be forgotten alone")),
-            None => self.forget_slots(slots, key_schema),
+        if self.members.is_some() && !slots.is_empty() {
+            let columns = self.key_columns(slots)?;
+            if let Some(members) = &mut self.members {
+                members.remove_rows(&columns, slots)?;
+            }
         }
+        self.forget_slots(slots, key_schema)
+    }
+
+    /// Lets go of slots that were never written.
+    pub fn release(&mut self, slots: &[Slot]) {
+        slots.iter().for_each(|slot| self.forget_one(*slot));
     }
 
     fn forget_slots(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {

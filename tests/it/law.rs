@@ -136,9 +136,29 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) AS c, sum(n) AS t, avg(n) AS a, sum(v) FILTER (WHERE n > 1) AS f FROM (SELECT k, v, count(*) AS n FROM s GROUP BY k, v) x",
     "SELECT keys, count(*) AS times FROM (SELECT n, count(*) AS keys FROM (SELECT k, v % 3 AS r, count(*) AS n FROM s GROUP BY k, v % 3) x GROUP BY n) y GROUP BY keys",
     "SELECT r, count(*) AS keys FROM (SELECT v % 3 AS r, k FROM s GROUP BY v % 3, k HAVING sum(v) > 10) x GROUP BY r HAVING count(*) > 1",
+    "SELECT n, min(m) AS lo, max(m) AS hi, max(k) AS top, count(*) AS keys, array_agg(m ORDER BY m, k) AS ms, median(m) AS md, stddev(n) AS d, count(DISTINCT m) AS u, sum(DISTINCT n) AS t, string_agg(k, ',' ORDER BY k) AS ks FROM (SELECT k, count(*) AS n, sum(v) AS m FROM s GROUP BY k) x GROUP BY n",
+    "SELECT max(n) AS hi, min(m) FILTER (WHERE n > 1) AS lo, avg(a) AS a, sum(a) FILTER (WHERE n % 2 = 0) AS t, first_value(k ORDER BY n, k) AS few, last_value(k ORDER BY n DESC, k) AS many, percentile_cont(0.25) WITHIN GROUP (ORDER BY m) AS p, bool_or(n > 3) AS b, array_sort(array_agg(DISTINCT m)) AS ms FROM (SELECT k, count(*) AS n, max(v) AS m, avg(v) AS a FROM s GROUP BY k) x",
+    "SELECT r, max(f) FILTER (WHERE f < 9) AS hi, count(DISTINCT f) AS fs, array_agg(f ORDER BY f, n) AS all_f FROM (SELECT f, v % 3 AS r, count(*) AS n FROM s GROUP BY f, v % 3 HAVING count(*) % 2 = 1) x GROUP BY r HAVING max(n) < 5",
+    "SELECT window.start AS w, max(n) AS hi, array_agg(n ORDER BY n) AS ns, sum(n) AS t FROM (SELECT ts, k, count(*) AS n FROM s GROUP BY ts, k) x GROUP BY window(ts, '10 seconds', '4 seconds')",
+    "SELECT hi, min(keys) AS lo, count(*) AS times FROM (SELECT max(m) AS hi, count(*) AS keys FROM (SELECT k, v % 5 AS r, min(v) AS m FROM s GROUP BY k, v % 5) x GROUP BY r) y GROUP BY hi",
+    "SELECT DISTINCT n, lo FROM (SELECT k, count(*) AS n, min(v) AS lo FROM s GROUP BY k) x",
+    "SELECT n % 2 AS odd, count(*) AS c FROM (SELECT DISTINCT n FROM (SELECT k, count(*) AS n FROM s GROUP BY k) x) y GROUP BY n % 2",
+    "SELECT DISTINCT f FROM (SELECT f, k, count(*) AS n FROM s GROUP BY f, k) x WHERE n < 3",
     "SELECT DISTINCT k, f, ts FROM s",
     "SELECT k, count(*) AS n, count(f) AS m FROM (SELECT DISTINCT k, f FROM s) x GROUP BY k",
     "SELECT k FROM s UNION SELECT name FROM t JOIN s ON s.k = t.k",
+    "SELECT k, v, ts FROM s ORDER BY v DESC NULLS LAST, k, ts LIMIT 4",
+    "SELECT k, f, v FROM s ORDER BY f NULLS FIRST, v DESC, k DESC LIMIT 3 OFFSET 2",
+    "SELECT v FROM s ORDER BY ts DESC, v, k LIMIT 1",
+    "SELECT k, count(*) AS n, max(v) AS hi FROM s GROUP BY k ORDER BY n DESC, hi DESC, k LIMIT 2",
+    "SELECT k, v, r FROM (SELECT k, v, ts, row_number() OVER (PARTITION BY k ORDER BY v DESC, ts) AS r FROM s) x WHERE r <= 2",
+    "SELECT k, v, r, d FROM (SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v DESC NULLS LAST) AS r, dense_rank() OVER (PARTITION BY k ORDER BY v DESC NULLS LAST) AS d FROM s) x WHERE r < 3",
+    "SELECT k, v FROM (SELECT k, v, dense_rank() OVER (PARTITION BY f ORDER BY v % 4) AS d FROM s) x WHERE d BETWEEN 2 AND 3",
+    "SELECT k, v, ts FROM s QUALIFY row_number() OVER (PARTITION BY k ORDER BY ts DESC NULLS LAST, v) = 1",
+    "SELECT n, k, r FROM (SELECT k, n, rank() OVER (PARTITION BY n % 2 ORDER BY n DESC) AS r FROM (SELECT k, count(*) AS n FROM s GROUP BY k) x) y WHERE r = 1",
+    "SELECT count(*) AS c, sum(v) AS t, max(k) AS top FROM (SELECT k, v FROM s ORDER BY v DESC NULLS LAST, k LIMIT 5) x",
+    "SELECT k, n FROM (SELECT k, count(*) AS n FROM (SELECT k, v, row_number() OVER (PARTITION BY v % 7 ORDER BY v, k, ts) AS r FROM s) x WHERE r <= 2 GROUP BY k) y ORDER BY n DESC, k LIMIT 2",
+    "SELECT window_start, k, n FROM (SELECT window_start, k, n, row_number() OVER (PARTITION BY window_start ORDER BY n DESC, k) AS r FROM (SELECT window_start, k, count(*) AS n FROM TUMBLE(s, ts, '10 seconds') GROUP BY window_start, k) x) y WHERE r <= 2",
     "WITH big AS (SELECT k, v FROM s WHERE v > (SELECT min(limit_v) FROM t)) SELECT k, count(*) AS n, array_agg(v ORDER BY v) AS vs FROM big WHERE k IN (SELECT k FROM t) GROUP BY k",
 ];
 
@@ -275,16 +295,26 @@ fn every_kind_of_query_equals_batch() {
     }
 }
 
+/// What APPEND gives out when a window closes.
+const FINAL: &[&str] = &[
+    "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k",
+    "SELECT w, k, v, r FROM (SELECT window_start AS w, k, v, rank() OVER (PARTITION BY window_start, k ORDER BY v) AS r FROM TUMBLE(s, ts, '6 seconds')) x WHERE r <= 2",
+    "SELECT w, k, n FROM (SELECT w, k, n, row_number() OVER (PARTITION BY w ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, k, count(*) AS n FROM HOP(s, ts, '2 seconds', '6 seconds') GROUP BY window_start, k) x) y WHERE r <= 2",
+];
+
 /// APPEND: the rows of the batch result that are final at the watermark, each once.
 #[test]
 fn append_gives_what_is_final() {
+    FINAL.iter().for_each(|query| gives_what_is_final(query));
+}
+
+fn gives_what_is_final(query: &str) {
     let gaps = proptest::collection::vec(proptest::collection::vec((0i64..4_000_000, 0u8..3), 1..10), 1..6);
     let mut runner = runner(16);
     let result = runner.run(&gaps, |batches| {
         let folder = tempfile::tempdir().expect("a folder");
         let session = session();
         let ask = |sql: &str| run(&session, sql).map_err(|e| TestCaseError::fail(e.to_string()));
-        let query = "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k";
         let start = format!("START QUERY q INTO TABLE r AS {query} OUTPUT MODE APPEND TRIGGER MANUAL CHECKPOINT '{}'", folder.path().join("cp").display());
         ask("SET clock = 'manual'")?;
         ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;
@@ -303,7 +333,7 @@ fn append_gives_what_is_final() {
         }
         let watermark = (now - 3_000_000).div_euclid(1_000) * 1_000;
         let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE w + INTERVAL '6 seconds' <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
-        prop_assert_eq!(ask("SELECT * FROM r")?, wanted);
+        prop_assert_eq!(ask("SELECT * FROM r")?, wanted, "{}", query);
         ask("VERIFY QUERY q")?;
         session.stop_all(true);
         Ok(())

@@ -55,6 +55,31 @@ const UNBOUNDED: &[(&str, &str)] = &[
         "SELECT s.v, count(*) AS n, count(u.k) AS m, sum(u.v) AS t FROM s FULL JOIN u ON s.k = u.k AND s.v > u.v GROUP BY s.v",
     ),
     ("COMPLETE", "SELECT s.k, count(*) AS n, sum(u.v) AS t FROM s JOIN u ON s.k = u.k GROUP BY s.k"),
+    (
+        "UPDATE",
+        "SELECT s.k, min(u.v) AS lo, max(u.v) AS hi, array_agg(u.v ORDER BY u.v) AS vs, count(DISTINCT u.v) AS n, median(s.v) AS m FROM s LEFT JOIN u ON s.k = u.k GROUP BY s.k",
+    ),
+    (
+        "COMPLETE",
+        "SELECT u.k, max(s.v) AS hi, first_value(s.k ORDER BY s.v, s.k) AS few FROM s FULL JOIN u ON s.v < u.v GROUP BY u.k",
+    ),
+    ("UPDATE", "SELECT DISTINCT s.k, u.v AS w FROM s LEFT JOIN u ON s.k = u.k"),
+    ("UPDATE", "SELECT DISTINCT u.k, s.v % 3 AS r FROM s FULL JOIN u ON s.v = u.v"),
+    ("COMPLETE", "SELECT DISTINCT s.k, u.v AS w FROM s LEFT JOIN u ON s.k = u.k"),
+    ("UPDATE", "SELECT s.k, s.v, u.v AS w FROM s JOIN u ON s.k = u.k ORDER BY s.v DESC, u.v, s.k LIMIT 3"),
+    ("UPDATE", "SELECT s.k, s.v, u.v AS w FROM s LEFT JOIN u ON s.k = u.k ORDER BY u.v NULLS FIRST, s.v, s.k LIMIT 3"),
+    (
+        "COMPLETE",
+        "SELECT s.k, s.v, u.v AS w FROM s LEFT JOIN u ON s.k = u.k ORDER BY u.v NULLS FIRST, s.v, s.k LIMIT 3",
+    ),
+    (
+        "UPDATE",
+        "SELECT k, v, w, r FROM (SELECT s.k, s.v, u.v AS w, rank() OVER (PARTITION BY s.k ORDER BY u.v DESC) AS r FROM s LEFT JOIN u ON s.k = u.k) x WHERE r <= 2",
+    ),
+    (
+        "UPDATE",
+        "SELECT a.k, a.v, b.v AS w FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM s) a JOIN (SELECT k, max(v) AS v FROM u GROUP BY k) b ON a.k = b.k WHERE a.r = 1",
+    ),
 ];
 
 #[derive(Debug, Clone)]

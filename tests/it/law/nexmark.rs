@@ -33,7 +33,13 @@ fn every_query_equals_batch() {
         ask("STOP QUERY q DRAIN");
         let (got, wanted) = (ask("SELECT * FROM r"), ask(query));
         assert!(!wanted.is_empty(), "q{n} gives nothing");
-        assert!(got == wanted, "q{n}: {} rows, not {}: {:?}", got.len(), wanted.len(), got.iter().find(|r| !wanted.contains(r)));
+        assert!(
+            got == wanted,
+            "q{n}: {} rows, not {}: {:?}",
+            got.len(),
+            wanted.len(),
+            got.iter().find(|r| !wanted.contains(r))
+        );
         session.stop_all(true);
         compared += 1;
     }

@@ -81,6 +81,15 @@ pub fn query(dice: &mut Dice) -> Query {
         let sql = format!("{}SELECT x.k, x.v, {} {body}", source.with, columns.join(", "));
         return Query { sql, aggregates: false, windowed: false, two: source.two, sortable: 0 };
     }
+    if !source.spread && dice.chance(18) {
+        let (sql, sortable) = nested(dice, &body);
+        let sql = format!("{}{sql}", source.with);
+        return Query { sql, aggregates: true, windowed: false, two: source.two, sortable };
+    }
+    if !source.spread && dice.chance(12) {
+        let sql = format!("{}{}", source.with, first_rows(dice, &body));
+        return Query { sql, aggregates: true, windowed: false, two: source.two, sortable: 0 };
+    }
     let (keys, mut columns) = keys(dice, &source);
     let windowed = source.spread || keys.iter().any(|key| key.contains("window("));
     let sessions = source.sessions || keys.iter().any(|key| key.contains("session_window("));
@@ -98,6 +107,82 @@ pub fn query(dice: &mut Dice) -> Query {
     let structs = columns.iter().any(|c| c.contains("window AS") || c.starts_with("named_struct"));
     let sortable = if wrapped || structs { 0 } else { columns.len() };
     Query { sql, aggregates: true, windowed, two: source.two, sortable }
+}
+
+/// What takes back the rows that it has given, and something over it; and how many columns may be sorted by.
+fn nested(dice: &mut Dice, body: &str) -> (String, usize) {
+    let key = dice.pick(&["x.k", "x.v % 5", "x.b", "x.d", "x.v"]);
+    let having = if dice.chance(40) { format!(" HAVING {}", having(dice)) } else { String::new() };
+    let inner = format!(
+        "SELECT {key} AS k0, count(*) AS n, sum(x.v) AS m, min(x.k) AS t, max(x.g) AS g, avg(x.v) AS a {body} GROUP BY {key}{having}"
+    );
+    if dice.chance(20) {
+        let columns = dice.pick(&["o.n", "o.t, o.n", "o.t", "o.n % 2 AS r"]);
+        return (format!("SELECT DISTINCT {columns} FROM ({inner}) o"), 0);
+    }
+    let group = dice.pick(&["", "o.n", "o.n % 2", "o.t"]);
+    let mut columns: Vec<String> = if group.is_empty() { Vec::new() } else { vec![format!("{group} AS k0")] };
+    for n in 0..1 + dice.below(4) {
+        let measure = dice.pick(&[
+            "count(*)",
+            "count(DISTINCT o.m)",
+            "sum(o.n)",
+            "sum(o.g)",
+            "avg(o.a)",
+            "avg(o.n)",
+            "min(o.m)",
+            "max(o.m)",
+            "min(o.t)",
+            "max(o.g)",
+            "max(o.t)",
+            "stddev(o.n)",
+            "median(o.m)",
+            "bool_and(o.n > 1)",
+            "bit_xor(o.n)",
+            "sum(DISTINCT o.n)",
+            "array_agg(o.m ORDER BY o.m)",
+            "array_agg(DISTINCT o.t ORDER BY o.t)",
+            "string_agg(o.t, ',' ORDER BY o.t)",
+            "first_value(o.n ORDER BY o.n DESC)",
+            "last_value(o.t ORDER BY o.t)",
+            "percentile_cont(0.75) WITHIN GROUP (ORDER BY o.n)",
+            "max(o.m) - min(o.m) + count(*)",
+        ]);
+        let filter = if !measure.contains(" - ") && dice.chance(20) { " FILTER (WHERE o.n < 4)" } else { "" };
+        columns.push(format!("{measure}{filter} AS a{n}"));
+    }
+    let by = if group.is_empty() { String::new() } else { format!(" GROUP BY {group}") };
+    (format!("SELECT {} FROM ({inner}) o{by}", columns.join(", ")), columns.len())
+}
+
+/// A Top-N whose result does not depend on how equal rows are told apart.
+fn first_rows(dice: &mut Dice, body: &str) -> String {
+    let direction = |dice: &mut Dice| dice.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+    let (a, b) = (direction(dice), direction(dice));
+    let n = dice.between(1, 4);
+    let (first, second) = match dice.chance(50) {
+        true => ("x.v", "x.k"),
+        false => ("x.g", "x.v"),
+    };
+    match dice.below(4) {
+        0 => format!("SELECT {first} AS c0, {second} AS c1 {body} ORDER BY {first}{a}, {second}{b} LIMIT {n}"),
+        1 => {
+            let skip = dice.between(1, 3);
+            format!(
+                "SELECT {first} AS c0, {second} AS c1 {body} ORDER BY {first}{a}, {second}{b} LIMIT {n} OFFSET {skip}"
+            )
+        }
+        2 => format!(
+            "SELECT * FROM (SELECT x.b, {first} AS c0, {second} AS c1, row_number() OVER (PARTITION BY x.b ORDER BY {first}{a}, {second}{b}) AS r {body}) o WHERE o.r <= {n}"
+        ),
+        _ => {
+            let function = dice.pick(&["rank()", "dense_rank()"]);
+            let filter = dice.pick(&["o.r < 3", "o.r = 1", "o.r BETWEEN 2 AND 3", "o.r <= 2 AND o.c0 IS NOT NULL"]);
+            format!(
+                "SELECT * FROM (SELECT x.k, {first} AS c0, {second} AS c1, {function} OVER (PARTITION BY x.k ORDER BY {first}{a}) AS r {body}) o WHERE {filter}"
+            )
+        }
+    }
 }
 
 /// Filters, projections and static joins above an aggregation.
