@@ -43,6 +43,7 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
 use crate::parser::OutputMode;
+use crate::planner::event_time::event_time;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
 use crate::planner::session_functions::gives_sessions;
@@ -416,7 +417,8 @@ impl Cutter<'_> {
 
     async fn aggregate(&mut self, aggregate: Aggregate, above: Above) -> Result<Part> {
         let time = time_key(&aggregate);
-        let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
+        let is_time = |column: &&Column| event_time(&aggregate.input, &Expr::Column((*column).clone())).is_some();
+        let watermarked = aggregate.group_expr.iter().any(|key| key.column_refs().iter().any(is_time));
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
         self.aggregate_over(aggregate, input, time, above).await

@@ -140,7 +140,7 @@ pub fn check_stateless(mode: OutputMode) -> Result<()> {
 }
 
 /// The mode table's rows for an aggregate on top. `closes`: it is grouped by a watermarked time; `watermarked`: what it
-/// reads has a watermark.
+/// groups by is made of a watermarked time.
 pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, watermarked: bool) -> Result<()> {
     if mode != OutputMode::Append || closes {
         return Ok(());

@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(lengths(&interval(0, 2, 0), Unit::Days).unwrap().value(0), 2);
         for (gap, unit, message) in [
             (interval(1, 0, 0), Unit::Micros, "can't be counted in months"),
-            (interval(0, 0, 1_500_000_000), Unit::Seconds, "1.5 seconds is no whole number of seconds"),
+            (interval(0, 0, 1_500_000_000), Unit::Seconds, "1 second 500 milliseconds is no whole number of seconds"),
             (interval(0, i32::MAX, 0), Unit::Micros, "too long"),
             (Arc::new(StringArray::from(vec!["soon"])) as ArrayRef, Unit::Micros, "'soon' is no gap"),
         ] {

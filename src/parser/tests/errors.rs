@@ -221,7 +221,7 @@ const COMPLAINTS: &[(&str, &str)] = &[
     // The rest
     ("STOP q", "1:6-7 expected QUERY or ALL, found q"),
     ("STOP QUERY q WHEN IDL", "1:19-22 expected IDLE, found IDL | did you mean IDLE?"),
-    ("STOP QUERY q DRAIN NOW", "1:20-23 expected TIMEOUT or the end of the statement, found NOW | did you mean NOW?"),
+    ("STOP QUERY q DRAIN NOW", "1:20-23 expected TIMEOUT or the end of the statement, found NOW"),
     ("AWAIT QUERY q 0 BATCHES", "1:15-16 the number of batches must be at least 1, it is 0"),
     ("AWAIT QUERY q 3", "1:16-16 expected BATCHES, found the end of the statement"),
     (
