@@ -26,6 +26,9 @@ use crate::source::Offset;
 use crate::state::Shape;
 use crate::state::schema::StateSchema;
 
+/// The stack of a query's thread, which walks plans too. Only what is used of it is memory.
+const STACK: usize = 16 << 20;
+
 /// See [`super::start`].
 ///
 /// What can refuse the query comes before what leaves something behind: standard input is opened, and the schemas of new
@@ -123,7 +126,8 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let thread =
         QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally, drained: false };
     let name = format!("levada-{}", spec.name);
-    let spawned = std::thread::Builder::new().name(name).spawn(move || thread.main());
+    let builder = std::thread::Builder::new().name(name).stack_size(STACK);
+    let spawned = builder.spawn(move || thread.main());
     spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
     // What is available now is what is there when START answers.
     if spec.trigger == Trigger::AvailableNow {

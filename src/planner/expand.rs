@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 
 use super::window_functions::{STARTS, Which, window_call};
 
@@ -73,6 +73,17 @@ fn start_of(node: &LogicalPlan) -> Result<Option<Expr>> {
 
 /// `expr` with `column` for every `start`, under its old name.
 pub fn replace(expr: Expr, start: &Expr, column: &Expr) -> Result<Expr> {
+    let all = |exprs: Vec<Expr>| exprs.into_iter().map(|e| replace(e, start, column)).collect::<Result<Vec<_>>>();
+    // Each key keeps its name, and a set has none.
+    let expr = match expr {
+        Expr::GroupingSet(GroupingSet::Rollup(keys)) => return Ok(Expr::GroupingSet(GroupingSet::Rollup(all(keys)?))),
+        Expr::GroupingSet(GroupingSet::Cube(keys)) => return Ok(Expr::GroupingSet(GroupingSet::Cube(all(keys)?))),
+        Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+            let sets = sets.into_iter().map(all).collect::<Result<Vec<_>>>()?;
+            return Ok(Expr::GroupingSet(GroupingSet::GroupingSets(sets)));
+        }
+        other => other,
+    };
     let (qualifier, name) = expr.qualified_name();
     let replaced = expr
         .clone()
