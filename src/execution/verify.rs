@@ -10,7 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::is_null;
+use arrow::compute::kernels::zip::zip;
+use arrow::datatypes::FieldRef;
+use datafusion::scalar::ScalarValue;
 
 use super::TargetTraits;
 use super::dead_letter::DeadLetterSinks;
@@ -24,6 +28,7 @@ use super::watermark::Watermarks;
 use crate::checkpoint::{Checkpoint, Failpoints, OffsetEntry, SourceOffsets};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
+use crate::incremental::WEIGHT;
 use crate::operator::BatchInfo;
 use crate::parser::OutputMode;
 use crate::sink::{BatchId, BatchSummary, Begin, Sink, SinkCommit};
@@ -250,10 +255,26 @@ fn contents(contents: StateContents, leave_out: impl Fn(&str) -> Option<usize>) 
         let without = leave_out(&name);
         let columns: Vec<usize> = (0..rows.num_columns()).filter(|n| Some(*n) != without).collect();
         let mut set = Multiset::default();
-        set.add(&rows.project(&columns).map_err(|e| Error::internal(e.to_string()))?, |_| 1)?;
+        let rows = rows.project(&columns).map_err(|e| Error::internal(e.to_string()))?;
+        set.add(&zero_where_none(rows)?, |_| 1)?;
         Ok((name, set))
     };
     contents.into_iter().map(one).collect()
+}
+
+/// A sum over weights of no rows is NULL where none ever came, and 0 where all were taken back: both say the same.
+fn zero_where_none(rows: RecordBatch) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    let one = |(field, column): (&FieldRef, &ArrayRef)| -> Result<ArrayRef> {
+        if !field.name().contains(WEIGHT) || column.null_count() == 0 {
+            return Ok(column.clone());
+        }
+        let zero = ScalarValue::new_zero(column.data_type())?.to_scalar()?;
+        zip(&is_null(column)?, &zero, column).map_err(|e| Error::internal(e.to_string()))
+    };
+    let columns = schema.fields().iter().zip(rows.columns()).map(one).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(|e| Error::internal(e.to_string()))
 }
 
 /// The first differences of what is held and what should be.

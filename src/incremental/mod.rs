@@ -44,7 +44,7 @@ pub use explain_state::{ExplainedState, explain_state, state_text};
 pub use fragment::Fragment;
 pub use mode::{depends_on_batches, volatile_functions};
 pub use passed::{Gate, Passed};
-pub use retract::{Hidden, changes_of, with_hidden};
+pub use retract::{Hidden, WEIGHT, changes_of, with_hidden};
 pub use upsert_key::upsert_key;
 
 use crate::catalog::StreamDef;
