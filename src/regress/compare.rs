@@ -45,10 +45,15 @@ pub fn matches(cell: &str, value: &str) -> Result<bool, String> {
     match pattern(cell) {
         None => Ok(cell == value),
         Some(pattern) => {
-            let anchored = Regex::new(&format!("^(?:{pattern})$"));
+            let anchored = whole(pattern).and_then(|pattern| Regex::new(&format!("^{pattern}$")));
             anchored.map(|regex| regex.is_match(value)).map_err(|e| format!("{cell} is no regular expression: {e}"))
         }
     }
+}
+
+/// An expression as a part of another: one by itself, so that no bracket of it closes what is around it.
+fn whole(pattern: &str) -> Result<String, regex::Error> {
+    Regex::new(pattern).map(|_| format!("(?:{pattern})"))
 }
 
 fn pattern(cell: &str) -> Option<&str> {
@@ -87,7 +92,7 @@ fn line_pattern(line: &str) -> Result<Regex, String> {
             }
             None => {
                 let end = rest.find('>').ok_or_else(|| format!("{line:?}: a pattern ends with >"))?;
-                all += &format!("(?:{})", &rest[2..end]);
+                all += &whole(&rest[2..end]).map_err(|e| format!("{line:?} is no pattern: {e}"))?;
                 rest = &rest[end + 1..];
             }
         }
@@ -152,6 +157,7 @@ mod tests {
         assert_eq!(exact("<ignore> <~[0-9]+>", &["x", "12"]), Ok(true));
         assert_eq!(exact("a <~[0-9]+>", &["a", "12x"]), Ok(false), "patterns are anchored");
         assert!(exact("<~(>", &["a"]).is_err());
+        assert!(exact("<~a)|(b>", &["ab"]).is_err(), "it would be two, and neither of them anchored");
         assert_eq!(same(&["a  b".into()], &[row(&["a", "b"])], Style::Plain), Ok(true));
     }
 
@@ -162,7 +168,7 @@ mod tests {
         assert_eq!(same("1 row · <~[0-9.]+> ms", "1 row · 9.5 s"), Ok(false));
         assert_eq!(same("(<ignore>)", "(a b)"), Ok(true));
         assert_eq!(same("a < b", "a < b"), Ok(true));
-        assert!(same("<~(>", "x").is_err());
+        assert!(same("<~(>", "x").is_err() && same("x <~a)|(b>", "x ab").is_err());
     }
 
     #[test]

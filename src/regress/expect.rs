@@ -6,9 +6,10 @@ use super::answer::{Failure, Outcome};
 use super::compare;
 use super::crash::Armed;
 use super::inspect::{Seen, last_batches};
+use super::matrix::Final;
 use super::program;
 use super::progress::same_value;
-use super::record::{Own, Rows, StepHow};
+use super::record::{Feed, Own, Rows, StepHow, Which};
 use super::report::{Edit, Fault};
 use super::run::FileRun;
 use super::script::Node;
@@ -36,6 +37,7 @@ impl FileRun<'_> {
             Own::ClockAdvance(by) => self.clock(&format!("ADVANCE CLOCK BY INTERVAL '{by}'")),
             Own::Feed { stream, what, error } => {
                 let fed = self.feed(&stream, &what);
+                self.shown.fed |= fed.is_ok() && !matches!(what, Feed::Close);
                 match (fed, error) {
                     (fed, None) => Ok(fed?),
                     (Ok(()), Some(error)) => {
@@ -47,6 +49,9 @@ impl FileRun<'_> {
             Own::Step { query, how, rows } => self.step(node, &query, &how, rows.as_ref()),
             Own::Emitted { query, which, rows } => {
                 let seen = self.world.emitted_in(&query, which)?;
+                if which == Which::All {
+                    self.shown.finals.insert(Final::Query(query));
+                }
                 self.check_rows(node, &rows, seen)
             }
             Own::Progress { query, batch, checks } => self.progress(&query, batch, &checks),
@@ -69,6 +74,7 @@ impl FileRun<'_> {
             }
             Own::Sink { name, rows } => {
                 let seen = self.world.committed(&name)?;
+                self.shown.finals.insert(Final::Sink(name));
                 self.check_rows(node, &rows, seen)
             }
             Own::Checkpoint(query) => self.is_committed(&query),
@@ -156,7 +162,7 @@ impl FileRun<'_> {
             StepHow::Idle => match self.step_batches(query, 1)? {
                 0 => return Ok(()),
                 _ => {
-                    let seen = self.world.emitted_in(query, super::record::Which::Last)?;
+                    let seen = self.world.emitted_in(query, Which::Last)?;
                     let lines = compare::lines(&seen.rows);
                     return Err(Fault::lines(
                         format!("query {query} should have nothing to do, and it ran a batch"),

@@ -5,7 +5,7 @@ use super::record::Feed;
 use super::run::FileRun;
 use super::world::quoted;
 use crate::error::{Error, Location, closest};
-use crate::parser::{ColumnKind, CreateStream, Statement, parse_one};
+use crate::parser::{ColumnKind, CreateStream, Splitter, Statement, parse_one};
 
 impl FileRun<'_> {
     /// Feeds a stream.
@@ -17,6 +17,7 @@ impl FileRun<'_> {
             Feed::Close => format!("CLOSE STREAM {}", quoted(stream)),
             Feed::Values(rows) => {
                 let insert = format!("INSERT INTO {} VALUES {rows}", quoted(stream));
+                refuse_more(&insert)?;
                 // A stream of files has no place for a row; it is given a file.
                 let as_lines = |failure: Failure| match failure.text.contains("only a memory stream") {
                     true => Failure {
@@ -84,6 +85,21 @@ impl FileRun<'_> {
         self.world.execute(&format!("DROP STREAM {reader}"))?;
         // The reader is nothing that the test knows of.
         inserted.map(drop).map_err(|failure| Failure { text: failure.text.replace(&reader, stream), ..failure })
+    }
+}
+
+/// Behind the rows no other statement may stand.
+fn refuse_more(insert: &str) -> Result<(), Failure> {
+    let mut texts = Splitter::new(insert);
+    texts.next_text();
+    match texts.next_text() {
+        None => Ok(()),
+        Some(more) => {
+            let more = more.map(|more| more.text.lines().next().unwrap_or_default().to_string()).unwrap_or_default();
+            Err(Failure::new(format!(
+                "behind the rows stands something else: {more}\nhelp: write a record of its own for it"
+            )))
+        }
     }
 }
 

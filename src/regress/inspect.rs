@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::answer::{Failure, Outcome};
 use super::record::{Shown, Which};
-use super::values::{Letter, rows};
+use super::values::{Letter, name, rows};
 use super::world::{World, quoted};
 use crate::delta::Op;
 use crate::error::{Error, Location, closest};
@@ -117,7 +117,7 @@ impl World {
     /// What a reader of a sink, a result table or a query's target finds: what was committed.
     ///
     /// # Errors
-    /// There is no sink, table or query of that name, or what it holds can't be read.
+    /// There is no sink, result table or query of that name, or what it holds can't be read.
     pub fn committed(&self, name: &str) -> Result<Seen, Failure> {
         let session = self.session();
         let shown = parse_one(&format!("SHOW CREATE SINK {}", quoted(name)), Location { line: 1, column: 1 })?;
@@ -127,6 +127,11 @@ impl World {
         if let Some(recorded) = self.recorder.recorded(name) {
             let committed = |batch| recorded.batches.get(&batch).is_some_and(|emitted| emitted.committed);
             return self.emitted(name, committed);
+        }
+        if !self.is_result_table(name) {
+            return Err(Failure::new(format!(
+                "{name} is no sink, no query, and no table that a query was started INTO: nothing is committed to it\nhelp: query reads what a stream or another table holds"
+            )));
         }
         match self.execute(&format!("SELECT * FROM {}", quoted(name)))? {
             Outcome::Rows { schema, batches } => self.seen(&schema, &batches, None),
@@ -187,20 +192,27 @@ impl World {
     }
 
     fn writer(&self, sink: &str) -> Result<String, Failure> {
-        let writes = |sql: &str| {
-            let statement = parse_one(sql, Location { line: 1, column: 1 }).ok()?.statement;
-            let Statement::StartQuery(start) = statement else { return None };
-            match &start.target {
-                Some(Target::Sink(name)) if name.value == sink => Some(start.name.value),
-                _ => None,
-            }
-        };
-        let found = self.started().iter().rev().find_map(|(_, sql)| writes(sql));
+        let found = self.started_into(|target| matches!(target, Target::Sink(name) if name.value == sink));
         found.ok_or_else(|| Failure::new(format!("no query was started INTO {sink}")))
     }
 
+    fn is_result_table(&self, table: &str) -> bool {
+        self.started_into(|target| matches!(target, Target::Table(name) if name.value == table)).is_some()
+    }
+
+    /// The last query that was started into a target.
+    fn started_into(&self, is_it: impl Fn(&Target) -> bool) -> Option<String> {
+        let writes = |sql: &str| {
+            let statement = parse_one(sql, Location { line: 1, column: 1 }).ok()?.statement;
+            let Statement::StartQuery(start) = statement else { return None };
+            start.target.as_ref().is_some_and(&is_it).then_some(start.name.value)
+        };
+        self.started().iter().rev().find_map(|(_, sql)| writes(sql))
+    }
+
     fn seen(&self, schema: &SchemaRef, batches: &[RecordBatch], ops: Option<Vec<Op>>) -> Result<Seen, Failure> {
-        let (types, names) = (Letter::all(schema), schema.fields().iter().map(|f| f.name().clone()).collect());
+        let names = schema.fields().iter().map(|field| name(field.name(), self.style)).collect();
+        let types = Letter::all(schema);
         let mut rows = rows(batches, self.style)?;
         for (row, op) in rows.iter_mut().zip(ops.into_iter().flatten()) {
             row.insert(0, op.symbol().to_string());

@@ -10,14 +10,14 @@ use super::combinations::Combinations;
 use super::compare;
 use super::crash::Armed;
 use super::program;
-use super::record::{Crash, Feed, Matrix, Own, StepHow, Which};
+use super::record::{Crash, Feed, Matrix, Own, StepHow};
 use super::report::{Fault, FileReport, Reached};
 use super::run::{FileRun, Flow};
 use super::script::{Body, Node};
 use super::world::{is_drained, quoted, stop_sql};
 use crate::error::Location;
 use crate::execution::QueryState;
-use crate::parser::{Statement, StopHow, parse_one};
+use crate::parser::{Splitter, Statement, StopHow, ast, parse_one};
 
 /// One combination.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl std::fmt::Display for Variant {
 
 /// What must come out the same: of a sink, or of a query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Final {
+pub enum Final {
     Sink(String),
     Query(String),
 }
@@ -55,22 +55,29 @@ impl std::fmt::Display for Final {
     }
 }
 
+/// What the records of a scenario have shown as they stand: a combination is held against nothing else.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// What is crossed.
+    pub matrix: Option<Matrix>,
+    /// What was compared, and so must come out the same.
+    pub finals: BTreeSet<Final>,
+    /// Rows were fed, which `batch_rows` can cut.
+    pub fed: bool,
+}
+
 impl<'a> FileRun<'a> {
     /// Runs the records of a scenario as they stand, then every combination of its matrix.
     ///
     /// # Errors
     /// A combination gives another result.
     pub(super) fn scenario(&mut self, matrix: &Matrix, nodes: &[Node]) -> Result<(), Fault> {
-        let finals: BTreeSet<Final> = nodes.iter().filter_map(final_of).collect();
         let variants = variants(matrix, self.options.combinations);
         let left_out = self::variants(matrix, Combinations::All).len() - variants.len();
-        if variants.len() > 1 && finals.is_empty() {
-            return Err(Fault::text(
-                "nothing says what must come out the same: end the scenario with sink NAME committed, or emitted QUERY all",
-            ));
-        }
-        let base = {
+        let crosses = !(variants.len() == 1 && variants[0].is_as_written());
+        let (finals, base) = {
             let mut run = self.another()?;
+            run.shown.matrix = crosses.then(|| matrix.clone());
             run.all(nodes);
             let (report, completion) = (std::mem::take(&mut run.report), std::mem::take(&mut run.completion));
             let failed = !report.failed.is_empty() || report.reached != Reached::End;
@@ -78,17 +85,28 @@ impl<'a> FileRun<'a> {
             if run.required.is_some() {
                 self.required.clone_from(&run.required);
             }
-            if failed || run.required.is_some() {
+            // Records up to a line are no scenario that could be run again.
+            let is_cut = self.options.until_line.is_some_and(|line| ends_behind(nodes, &self.report.file, line));
+            if failed || run.required.is_some() || !crosses || is_cut {
                 return Ok(());
+            }
+            let shown = std::mem::take(&mut run.shown);
+            if shown.finals.is_empty() {
+                return Err(Fault::text(
+                    "nothing says what must come out the same: end the scenario with sink NAME committed, or emitted QUERY all",
+                ));
+            }
+            if !shown.fed && matrix.batch_rows.iter().any(Option::is_some) {
+                return Err(Fault::text(
+                    "batch_rows cuts nothing: no record of the scenario feeds rows\nhelp: feed STREAM in the scenario, or leave out batch_rows",
+                ));
             }
             run.guarded(|run| {
                 run.until_all_idle(None)?;
-                Ok(run.finals(&finals)?)
+                let base = run.finals(&shown.finals)?;
+                Ok((shown.finals, base))
             })?
         };
-        if variants.len() == 1 && variants[0].is_as_written() {
-            return Ok(());
-        }
         self.report.left_out_combinations += left_out;
         // How many combinations of a failpoint did not reach it, and of how many.
         let mut missed: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
@@ -137,6 +155,38 @@ impl<'a> FileRun<'a> {
         if !some.is_empty() {
             self.report.notes.push(format!("scenario {name} does not reach {}: not counted", some.join(", ")));
         }
+    }
+
+    /// Refuses a statement of a scenario that no axis of its matrix reaches, so that its combinations would prove nothing.
+    ///
+    /// # Errors
+    /// What is to be written instead.
+    pub(super) fn refuse_uncrossed(&self, sql: &str) -> Result<(), Fault> {
+        let Some(matrix) = &self.shown.matrix else { return Ok(()) };
+        let cut = matrix.batch_rows.iter().any(Option::is_some);
+        let spread = matrix.parallelism.iter().any(|n| *n != 1);
+        let mut texts = Splitter::new(sql);
+        // What can't be read is for the statement itself to say.
+        while let Some(Ok(text)) = texts.next_text() {
+            let Ok(parsed) = parse_one(text.text, Location { line: 1, column: 1 }) else { continue };
+            let why = match &parsed.statement {
+                Statement::StepQuery { name, .. } => format!(
+                    "STEP QUERY in a statement runs in every combination as it stands, without its crash and its restart\nhelp: step {name}"
+                ),
+                Statement::Set { name, .. } | Statement::Reset(name) if spread && name.value == "partitions" => {
+                    "SET partitions undoes the axis parallelism, which sets it too\nhelp: leave out the statement, or the axis".to_string()
+                }
+                Statement::StartQuery(start) if spread && start.options.entries.iter().any(|entry| entry.name == "partitions") => {
+                    "the option partitions undoes the axis parallelism\nhelp: leave out the option, or the axis".to_string()
+                }
+                Statement::Sql(statement) if cut && matches!(**statement, ast::Statement::Insert(_)) => {
+                    "batch_rows cuts the rows of feed, and leaves those of INSERT as they are\nhelp: feed STREAM, or leave out batch_rows".to_string()
+                }
+                _ => continue,
+            };
+            return Err(Fault::text(why));
+        }
+        Ok(())
     }
 
     /// The same file in another world, in which the queries that run are not started.
@@ -350,12 +400,15 @@ impl<'a> FileRun<'a> {
     }
 }
 
-fn final_of(node: &Node) -> Option<Final> {
-    match &node.body {
-        Body::Own(Own::Sink { name, .. }) => Some(Final::Sink(name.clone())),
-        Body::Own(Own::Emitted { query, which: Which::All, .. }) => Some(Final::Query(query.clone())),
-        _ => None,
-    }
+/// Whether some records of a file stand behind a line of it.
+fn ends_behind(nodes: &[Node], file: &str, line: usize) -> bool {
+    nodes.iter().any(|node| {
+        let within = match &node.body {
+            Body::Loop { nodes, .. } | Body::Scenario { nodes, .. } => nodes.as_slice(),
+            Body::Plain(_) | Body::Own(_) => &[],
+        };
+        *node.place.file == *file && node.place.line > line || ends_behind(within, file, line)
+    })
 }
 
 fn variants(matrix: &Matrix, wanted: Combinations) -> Vec<Variant> {
@@ -378,7 +431,6 @@ impl Variant {
 
 /// The rows of a VALUES list, each as it is written.
 fn value_rows(stream: &str, text: &str) -> Result<Vec<String>, Failure> {
-    use crate::parser::ast;
     let sql = format!("INSERT INTO {} VALUES {text}", quoted(stream));
     let statement = parse_one(&sql, Location { line: 1, column: 1 })?.statement;
     if let Statement::Sql(statement) = &statement

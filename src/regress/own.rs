@@ -306,6 +306,10 @@ fn checks(head: &Head<'_>, body: Lines<'_>) -> Result<Vec<Check>, Broken> {
             return Err(Broken::new(&place, Some(1), format!("{line:?} compares nothing")).help("input_rows = 3"));
         };
         let (key, value) = (line[..at].trim().to_string(), line[at + width..].trim().to_string());
+        if key.is_empty() || value.is_empty() {
+            let message = format!("{line:?} compares {}", if key.is_empty() { "no key" } else { "with nothing" });
+            return Err(Broken::new(&place, Some(1), message).help("input_rows = 3"));
+        }
         checks.push(Check { line: body.first + n + 1, key, op, value });
     }
     if checks.is_empty() {
@@ -345,6 +349,14 @@ fn program(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, Blo
     };
     let arguments = words(head.remainder()).ok_or_else(|| head.wrong("a quote is not closed"))?;
     let (input, rest) = body.split();
+    if let Some(at) = input.iter().position(|line| line.starts_with("---- ")) {
+        return Err(Broken::new(
+            &head.place.at(body.first + at + 1),
+            Some(1),
+            format!("{:?} is typed into the program here", input[at]),
+        )
+        .help("what is expected of it begins with a line ----, and its output, which may be none"));
+    }
     let mut program = Program { terminal, arguments, input: owned(input), output: Vec::new(), errors: None, exit: 0 };
     let mut block = Block::default();
     let Some(rest) = rest else { return Ok((Own::Program(program), block)) };

@@ -122,6 +122,8 @@ pub struct Case {
     pub ran: usize,
     /// Records that were left out: by conditions, and behind one that failed.
     pub skipped: usize,
+    /// It was ended in the middle.
+    pub interrupted: bool,
     pub time: Duration,
 }
 
@@ -263,6 +265,7 @@ fn junit_cases(report: &FileReport) -> Vec<(String, Duration, TestCaseStatus)> {
             report.failed.iter().filter(|(name, _)| *name == case.name).map(|(_, text)| text.clone()).collect();
         let status = match (failed.is_empty(), case.ran, &report.required) {
             (false, ..) => status(Some(NonSuccessKind::Failure), &failed),
+            _ if case.interrupted => status(Some(NonSuccessKind::Error), &["interrupted".to_string()]),
             (_, 0, Some(what)) => status(None, &[format!("wants {what}, which this build has not")]),
             (_, 0, None) => status(None, &[format!("{} left out by their conditions", count(case.skipped, "record"))]),
             _ => TestCaseStatus::success(),
@@ -292,7 +295,9 @@ pub fn tap(reports: &[FileReport]) -> String {
     for (n, report) in reports.iter().enumerate() {
         let ok = if report.reasons().is_empty() { "ok" } else { "not ok" };
         let skip = report.required.as_ref().filter(|_| report.left_out()).map(|what| format!(" # SKIP wants {what}"));
-        out += &format!("{ok} {} - {}{}\n", n + 1, report.file, skip.unwrap_or_default());
+        // What stands behind # is a directive.
+        let name = report.file.replace('\\', "\\\\").replace('#', "\\#");
+        out += &format!("{ok} {} - {name}{}\n", n + 1, skip.unwrap_or_default());
         for line in report.reasons().iter().flat_map(|reason| reason.lines()) {
             out += &format!("# {line}\n");
         }
@@ -348,6 +353,11 @@ mod tests {
         report.reached = Reached::Interrupted;
         assert!(!report.passed() && statuses(&report) == [("a.slt".to_string(), "error")]);
         assert!(tap(&[report]).starts_with("TAP version 13\n1..1\nnot ok 1 - a.slt\n# a.slt: interrupted"));
+        report.case("one").ran = 3;
+        report.case("one").interrupted = true;
+        assert!(statuses(&report).contains(&("one".to_string(), "error")), "its end has not been seen");
+        let report = FileReport { failed: vec![(String::new(), "x".into())], ..FileReport::of("a#1 # TODO.slt") };
+        assert!(tap(&[report]).contains("not ok 1 - a\\#1 \\# TODO.slt\n"));
         let absent = FileReport { required: Some("kafka".into()), ..FileReport::of("b.slt") };
         assert!(!absent.passed() && absent.reasons().is_empty() && statuses(&absent)[0].1 == "skipped");
         assert!(absent.line().starts_with("skipped b.slt: 0 records, it wants kafka"));

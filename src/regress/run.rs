@@ -18,6 +18,7 @@ use super::compare;
 use super::complete::{self, Completion};
 use super::crash::Crashes;
 use super::guard::{Guard, Interrupt};
+use super::matrix::Shown;
 use super::place::Place;
 use super::program;
 use super::record::Own;
@@ -80,6 +81,8 @@ pub struct FileRun<'a> {
     pub(super) crashed: bool,
     /// What a `require` did not find.
     pub(super) required: Option<String>,
+    /// Within a scenario: what its records as they stand have shown.
+    pub(super) shown: Shown,
     pub(super) guard: Guard,
     runner: Runner<Connection, Connect>,
     result_mode: Option<ResultMode>,
@@ -139,6 +142,7 @@ impl<'a> FileRun<'a> {
             crashes: Crashes::default(),
             crashed: false,
             required: None,
+            shown: Shown::default(),
             guard: Guard::new(options.patience, &options.interrupt),
             runner,
             result_mode: None,
@@ -238,6 +242,7 @@ impl<'a> FileRun<'a> {
             }
             // What was ended in the middle has not failed.
             Err(_) if interrupted => {
+                case.interrupted = true;
                 self.report.reached = Reached::Interrupted;
                 return Flow::Halt;
             }
@@ -247,6 +252,7 @@ impl<'a> FileRun<'a> {
             }
         }
         if self.report.reached != Reached::End {
+            self.case().interrupted = true;
             return Flow::Halt;
         }
         if self.required.is_some() {
@@ -382,8 +388,11 @@ impl<'a> FileRun<'a> {
                 self.result_mode = Some(*mode);
                 return Ok(false);
             }
-            Record::Statement { sql, retry: again, .. } => {
+            Record::Statement { sql, retry: again, conditions, .. } => {
                 replace(&self.variables, sql)?;
+                if !self.skips(conditions) {
+                    self.refuse_uncrossed(sql)?;
+                }
                 retry = again.clone();
             }
             Record::Query { sql, retry: again, expected, .. } => {
@@ -517,7 +526,8 @@ impl<'a> FileRun<'a> {
         let mut named = true;
         if let Some(label) = label {
             if exact && label == "colnames" {
-                names = vec![self.world.names().join(" ")];
+                let shown = |name: &String| super::values::name(name, Style::Exact);
+                names = vec![self.world.names().iter().map(shown).collect::<Vec<_>>().join(" ")];
                 let first = if results.is_empty() { String::new() } else { results.remove(0) };
                 named = first == names[0];
                 if !named {

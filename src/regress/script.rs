@@ -9,7 +9,7 @@ use super::head::Head;
 use super::own::{self, Lines, SEPARATOR};
 use super::place::{Broken, Place};
 use super::record::{Block, Matrix, Own};
-use super::structure::{self, Mark};
+use super::structure::{self, Opened};
 use super::values::Letter;
 use crate::clock::Millis;
 use crate::error::closest;
@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Result<Script, Broken> {
 #[derive(Debug)]
 pub enum Flat {
     Node(Node),
-    Mark(Place, String, Mark),
+    Mark(Opened),
 }
 
 fn read_flat(path: &Path, top: &Place, mode: &mut Option<Mode>) -> Result<Vec<Flat>, Broken> {
@@ -130,7 +130,7 @@ impl<'a> Lift<'a> {
         while at < self.lines.len() {
             at = self.one(at)?;
         }
-        Ok(())
+        self.refuse_conditions("the end of the file")
     }
 
     /// Looks at the record at a line; answers where the next may begin.
@@ -140,6 +140,13 @@ impl<'a> Lift<'a> {
         let mut head = Head::new(place.clone(), line);
         let Some(word) = head.next().filter(|_| !line.starts_with('#')) else { return Ok(at + 1) };
         self.began |= word != "control";
+        let takes_conditions = ["skipif", "onlyif", "connection"].contains(&word)
+            || LONG.contains(&word)
+            || own::NAMES.contains(&word)
+            || structure::OPENING.contains(&word);
+        if !takes_conditions && records().any(|name| name == word) {
+            self.refuse_conditions(word)?;
+        }
         match word {
             _ if LONG.contains(&word) => {
                 (self.conditions, self.connection) = Default::default();
@@ -169,8 +176,9 @@ impl<'a> Lift<'a> {
             _ if own::NAMES.contains(&word) => self.own(at, word, head),
             _ if structure::NAMES.contains(&word) => {
                 let mark = structure::mark(word, &mut head)?;
+                let conditions = self.conditions();
                 self.blank(at..at + 1);
-                self.lifted.push((at, Flat::Mark(place, line.to_string(), mark)));
+                self.lifted.push((at, Flat::Mark(Opened { place, head: line.to_string(), conditions, mark })));
                 Ok(at + 1)
             }
             other => {
@@ -260,16 +268,29 @@ impl<'a> Lift<'a> {
         if own::PROGRAMS.contains(&word) && !self.lines[end - 1].starts_with("---- exit ") {
             block.swallows = self.swallows(at + 1..end);
         }
-        let conditions = std::mem::take(&mut self.conditions);
-        for line in conditions.iter().map(|(line, _)| *line).chain(self.connection.take()) {
-            self.blank(line..line + 1);
-        }
+        let conditions = self.conditions();
         self.blank(at..end);
-        let conditions = conditions.into_iter().map(|(_, condition)| condition).collect();
         let head = self.lines[at].to_string();
         self.lifted
             .push((at, Flat::Node(Node { place: self.place(at), head, conditions, body: Body::Own(own), block })));
         Ok(end)
+    }
+
+    /// Takes the conditions of a record of ours, which the crate may not see.
+    fn conditions(&mut self) -> Vec<Condition> {
+        let conditions = std::mem::take(&mut self.conditions);
+        for line in conditions.iter().map(|(line, _)| *line).chain(self.connection.take()) {
+            self.blank(line..line + 1);
+        }
+        conditions.into_iter().map(|(_, condition)| condition).collect()
+    }
+
+    /// The crate would keep a condition for the next statement.
+    fn refuse_conditions(&self, above: &str) -> Result<(), Broken> {
+        let Some((at, _)) = self.conditions.first() else { return Ok(()) };
+        let message = format!("{:?} stands above {above}, which has no conditions", self.lines[*at]);
+        Err(Broken::new(&self.place(*at), Some(1), message)
+            .help("skipif and onlyif are of the statement, query, scenario or loop, … below them"))
     }
 
     /// The end of a record of ours: a blank line; of what a program prints, `---- exit` or two of them.

@@ -1,5 +1,7 @@
 //! Blocks of records: loops, and scenarios with their matrix.
 
+use sqllogictest::Condition;
+
 use super::head::Head;
 use super::place::{Broken, Place};
 use super::record::{Block, Crash, Matrix};
@@ -10,6 +12,9 @@ use crate::error::closest;
 /// The first words of lines that open, close or describe a block.
 pub const NAMES: &[&str] =
     &["loop", "foreach", "concurrentloop", "concurrentforeach", "endloop", "scenario", "end", "matrix"];
+
+/// Those that open a block.
+pub const OPENING: &[&str] = &["loop", "foreach", "concurrentloop", "concurrentforeach", "scenario"];
 
 /// A loop of more rounds is a slip of the pen.
 const MOST_ROUNDS: i64 = 1_000_000;
@@ -24,6 +29,16 @@ pub enum Mark {
     Matrix(Matrix),
 }
 
+/// Such a line in its place.
+#[derive(Debug)]
+pub struct Opened {
+    pub place: Place,
+    pub head: String,
+    /// Of the whole block.
+    pub conditions: Vec<Condition>,
+    pub mark: Mark,
+}
+
 /// Reads such a line, whose first word was taken.
 pub fn mark(word: &str, head: &mut Head<'_>) -> Result<Mark, Broken> {
     let mark = match word {
@@ -33,12 +48,20 @@ pub fn mark(word: &str, head: &mut Head<'_>) -> Result<Mark, Broken> {
             if to.saturating_sub(from) > MOST_ROUNDS {
                 return Err(head.wrong(format!("more than {MOST_ROUNDS} rounds of a loop")));
             }
+            if from >= to {
+                return Err(head
+                    .wrong(format!("a loop from {from} to {to} runs nothing"))
+                    .help("its last round is the one before TO"));
+            }
             let values = (from..to).map(|n| n.to_string()).collect();
             Mark::Loop { variable, values, concurrent: word == "concurrentloop" }
         }
         "foreach" | "concurrentforeach" => {
             let variable = head.want("the variable")?.to_string();
-            let values = head.remainder().split_whitespace().map(str::to_string).collect();
+            let values: Vec<String> = head.remainder().split_whitespace().map(str::to_string).collect();
+            if values.is_empty() {
+                return Err(head.wrong("a loop over no values runs nothing").help(format!("{word} {variable} A B")));
+            }
             Mark::Loop { variable, values, concurrent: word == "concurrentforeach" }
         }
         "endloop" => Mark::EndLoop,
@@ -145,35 +168,41 @@ fn crash(head: &Head<'_>, value: &str) -> Result<Crash, Broken> {
     Ok(Crash { point, action, named: true })
 }
 
+/// A block that is not closed yet.
+struct Open {
+    opened: Opened,
+    nodes: Vec<Node>,
+}
+
 /// Puts records into the blocks that they stand in.
 pub fn nest(flat: Vec<Flat>) -> Result<Vec<Node>, Broken> {
-    let mut open: Vec<(Place, String, Mark, Vec<Node>)> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut top: Vec<Node> = Vec::new();
     for item in flat {
-        let (place, head, mark) = match item {
+        let opened = match item {
             Flat::Node(node) => {
-                open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).push(node);
+                open.last_mut().map_or(&mut top, |open| &mut open.nodes).push(node);
                 continue;
             }
-            Flat::Mark(place, head, mark) => (place, head, mark),
+            Flat::Mark(opened) => opened,
         };
-        match mark {
-            Mark::Loop { .. } => open.push((place, head, mark, Vec::new())),
-            Mark::Scenario(_) if open.iter().any(|(_, _, mark, _)| matches!(mark, Mark::Scenario(_))) => {
-                return Err(Broken::new(&place, Some(1), "a scenario in a scenario"));
+        let place = &opened.place;
+        match opened.mark {
+            Mark::Scenario(_) if open.iter().any(|open| matches!(open.opened.mark, Mark::Scenario(_))) => {
+                return Err(Broken::new(place, Some(1), "a scenario in a scenario"));
             }
-            Mark::Scenario(_) => open.push((place, head, mark, Vec::new())),
+            Mark::Loop { .. } | Mark::Scenario(_) => open.push(Open { opened, nodes: Vec::new() }),
             Mark::EndLoop | Mark::End => {
-                let closed = close(&place, &mark, open.pop())?;
-                open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).push(closed);
+                let closed = close(place, &opened.mark, open.pop())?;
+                open.last_mut().map_or(&mut top, |open| &mut open.nodes).push(closed);
             }
             Mark::Matrix(crossed) => {
-                let last = open.last_mut().map_or(&mut top, |(_, _, _, nodes)| nodes).last_mut();
+                let last = open.last_mut().map_or(&mut top, |open| &mut open.nodes).last_mut();
                 let Some(Node { body: Body::Scenario { matrix, .. }, .. }) = last else {
-                    return Err(Broken::new(&place, Some(1), "a matrix follows the end of a scenario"));
+                    return Err(Broken::new(place, Some(1), "a matrix follows the end of a scenario"));
                 };
                 if *matrix != Matrix::default() {
-                    return Err(Broken::new(&place, Some(1), "a second matrix of one scenario")
+                    return Err(Broken::new(place, Some(1), "a second matrix of one scenario")
                         .help("write all axes in one line, or repeat the scenario under another name"));
                 }
                 *matrix = crossed;
@@ -182,29 +211,28 @@ pub fn nest(flat: Vec<Flat>) -> Result<Vec<Node>, Broken> {
     }
     match open.pop() {
         None => Ok(top),
-        Some((place, head, ..)) => {
+        Some(Open { opened: Opened { place, head, .. }, .. }) => {
             Err(Broken::new(&place, Some(1), format!("{head:?} is not ended"))
                 .help("endloop ends a loop, end a scenario"))
         }
     }
 }
 
-fn close(place: &Place, mark: &Mark, opened: Option<(Place, String, Mark, Vec<Node>)>) -> Result<Node, Broken> {
-    let node = |place, head, body| Node { place, head, conditions: Vec::new(), body, block: Block::default() };
-    match (mark, opened) {
-        (Mark::EndLoop, Some((at, head, Mark::Loop { variable, values, concurrent }, nodes))) => {
-            Ok(node(at, head, Body::Loop { variable, values, concurrent, nodes }))
+fn close(place: &Place, mark: &Mark, open: Option<Open>) -> Result<Node, Broken> {
+    let wrong = Broken::new(
+        place,
+        Some(1),
+        format!("{:?} ends nothing", if matches!(mark, Mark::End) { "end" } else { "endloop" }),
+    );
+    let Some(Open { opened: Opened { place, head, conditions, mark: opened }, nodes }) = open else {
+        return Err(wrong);
+    };
+    let body = match (mark, opened) {
+        (Mark::EndLoop, Mark::Loop { variable, values, concurrent }) => {
+            Body::Loop { variable, values, concurrent, nodes }
         }
-        (Mark::End, Some((at, head, Mark::Scenario(name), nodes))) => {
-            Ok(node(at, head, Body::Scenario { name, matrix: Matrix::default(), nodes }))
-        }
-        (_, opened) => {
-            let word = if matches!(mark, Mark::End) { "end" } else { "endloop" };
-            let error = Broken::new(place, Some(1), format!("{word:?} ends nothing"));
-            Err(match opened {
-                Some((at, head, ..)) => error.help(format!("{head:?} in line {} is open", at.line)),
-                None => error,
-            })
-        }
-    }
+        (Mark::End, Mark::Scenario(name)) => Body::Scenario { name, matrix: Matrix::default(), nodes },
+        _ => return Err(wrong.help(format!("{head:?} in line {} is open", place.line))),
+    };
+    Ok(Node { place, head, conditions, body, block: Block::default() })
 }

@@ -1,7 +1,8 @@
 //! Values as test files write them.
 //!
 //! Plain files have them as DataFusion's suites do: `NULL`, `(empty)`, floats to 12 digits, ISO times. In exact files also what
-//! can't be seen is shown, `␠ ␉ ␤ ␍ ␀`, so that a row is its cells with one space between, and nothing else.
+//! can't be seen is shown, `␠ ␉ ␤ ␍ ␀`, so that a row is its cells with one space between, and nothing else. In lists, structs
+//! and maps a text that could be taken for something else stands in quotes.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -100,11 +101,81 @@ pub fn rows(batches: &[RecordBatch], style: Style) -> Result<Vec<Vec<String>>> {
     Ok(out)
 }
 
-fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
-    let wrong = |e: arrow::error::ArrowError| Error::internal(format!("a value can't be written: {e}"));
-    if let DataType::Dictionary(_, values) = column.data_type() {
-        return texts(&cast(column, values).map_err(wrong)?, style);
+/// A name of a column.
+pub fn name(name: &str, style: Style) -> String {
+    match style {
+        Style::Plain => name.to_string(),
+        Style::Exact => visible(name),
     }
+}
+
+fn wrong(e: arrow::error::ArrowError) -> Error {
+    Error::internal(format!("a value can't be written: {e}"))
+}
+
+fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
+    match (style, column.data_type()) {
+        (_, DataType::Dictionary(_, values)) => texts(&cast(column, values).map_err(wrong)?, style),
+        (Style::Exact, t) if t.is_nested() => {
+            let shown = |(row, text): (usize, String)| if column.is_null(row) { text } else { visible(&text) };
+            Ok(nested(column)?.into_iter().enumerate().map(shown).collect())
+        }
+        (Style::Exact, _) => single(column, style, visible),
+        (Style::Plain, _) => single(column, style, str::to_string),
+    }
+}
+
+/// Values of lists, structs and maps with all that is in them, and of what these hold: written so that no two of one type are alike.
+fn nested(column: &ArrayRef) -> Result<Vec<String>> {
+    let row = |row: usize| -> Result<String> {
+        let list = |values: ArrayRef| Ok(format!("[{}]", nested(&values)?.join(", ")));
+        match column.data_type() {
+            _ if column.is_null(row) => Ok("NULL".to_string()),
+            DataType::List(_) => list(column.as_list::<i32>().value(row)),
+            DataType::LargeList(_) => list(column.as_list::<i64>().value(row)),
+            DataType::FixedSizeList(..) => list(column.as_fixed_size_list().value(row)),
+            _ => {
+                let entries = column.as_map().value(row);
+                let (keys, values) = (nested(entries.column(0))?, nested(entries.column(1))?);
+                Ok(braces(keys.iter().zip(&values)))
+            }
+        }
+    };
+    match column.data_type() {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..) => {
+            (0..column.len()).map(row).collect()
+        }
+        DataType::Struct(fields) => {
+            let columns: Vec<Vec<String>> = column.as_struct().columns().iter().map(nested).collect::<Result<_>>()?;
+            let names: Vec<String> = fields.iter().map(|field| unmistakable(field.name())).collect();
+            let row = |row: usize| match column.is_null(row) {
+                true => "NULL".to_string(),
+                false => braces(names.iter().zip(columns.iter().map(|column| &column[row]))),
+            };
+            Ok((0..column.len()).map(row).collect())
+        }
+        DataType::Dictionary(_, values) => nested(&cast(column, values).map_err(wrong)?),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => single(column, Style::Exact, unmistakable),
+        _ => single(column, Style::Exact, str::to_string),
+    }
+}
+
+fn braces<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("{{{}}}", pairs.join(", "))
+}
+
+/// A text among others: in quotes where it could be taken for more than one, for none, or for what is around it.
+fn unmistakable(text: &str) -> String {
+    let marks = |c: char| c.is_whitespace() || matches!(c, ',' | ':' | '[' | ']' | '{' | '}' | '\'' | '"');
+    match text.is_empty() || text == "NULL" || text.contains(marks) {
+        true => format!("'{}'", text.replace('\'', "''")),
+        false => text.to_string(),
+    }
+}
+
+/// Values that hold no others; `shown` is how a text of theirs is written.
+fn single(column: &ArrayRef, style: Style, shown: fn(&str) -> String) -> Result<Vec<String>> {
     let floats: Option<Vec<f64>> = match column.data_type() {
         DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|v| v.to_f64()).collect()),
         DataType::Float32 => {
@@ -129,7 +200,7 @@ fn texts(column: &ArrayRef, style: Style) -> Result<Vec<String>> {
             (Style::Plain, t) if t.is_decimal() => plain_decimal(&text),
             (Style::Plain, _) if text.is_empty() => "(empty)".to_string(),
             (Style::Plain, _) => text.trim_end_matches('\n').replace('\0', "\\0"),
-            (Style::Exact, _) => visible(&text),
+            (Style::Exact, _) => shown(&text),
         })
     };
     (0..column.len()).map(one).collect()
@@ -210,6 +281,29 @@ mod tests {
         assert_eq!(written(column, Style::Plain), ["(empty)", "NULL", "NULL", "a b\t", "a\\b", "\\", "<~x>"]);
         let column: ArrayRef = Arc::new(StringArray::from(vec!["a\u{a0}b", "a\\u{a0}b", "\u{200b}", "ü"]));
         assert_eq!(written(column, Style::Exact), ["a\\u{a0}b", "a\\\\u{a0}b", "\\u{200b}", "ü"]);
+    }
+
+    #[test]
+    fn what_is_in_a_list_is_told_apart() {
+        use arrow::array::{ListBuilder, StringBuilder};
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        let rows: [&[Option<&str>]; 7] = [
+            &[Some("a, b")],
+            &[Some("a"), Some("b")],
+            &[],
+            &[Some("")],
+            &[None, Some("NULL")],
+            &[Some("[a]"), Some("it's")],
+            &[Some("a\tb")],
+        ];
+        for row in rows {
+            lists.append_value(row.iter().copied());
+        }
+        lists.append(false);
+        let column: ArrayRef = Arc::new(lists.finish());
+        let exact = ["['a,␠b']", "[a,␠b]", "[]", "['']", "[NULL,␠'NULL']", "['[a]',␠'it''s']", "['a␉b']", "NULL"];
+        assert_eq!(written(column.clone(), Style::Exact), exact);
+        assert_eq!(written(column, Style::Plain)[0], "[a, b]");
     }
 
     #[test]
