@@ -273,7 +273,7 @@ impl Sessions {
     fn keys_of(&self, pieces: &[Piece], merged: &Merged) -> Result<(Vec<ArrayRef>, Keys)> {
         let (width, total) = (self.spec.width(), merged.sessions.len());
         let rows = UInt32Array::from_iter_values(merged.sessions.iter().map(|touched| touched.row));
-        let key = |n: usize| Ok(take(&column(pieces, n, None)?, &rows, None).map_err(Error::from)?);
+        let key = |n: usize| take(&column(pieces, n, None)?, &rows, None).map_err(Error::from);
         let mut keys: Vec<ArrayRef> = (0..width).map(key).collect::<Result<_>>()?;
         let starts = Int64Array::from_iter_values(merged.sessions.iter().map(|touched| touched.start));
         keys.push(time_array(starts, self.spec.aggregate.keys[width].data_type())?);

@@ -352,7 +352,10 @@ mod tests {
         assert!(report.passed());
         report.reached = Reached::Interrupted;
         assert!(!report.passed() && statuses(&report) == [("a.slt".to_string(), "error")]);
-        assert!(tap(&[report]).starts_with("TAP version 13\n1..1\nnot ok 1 - a.slt\n# a.slt: interrupted"));
+        assert!(
+            tap(std::slice::from_ref(&report))
+                .starts_with("TAP version 13\n1..1\nnot ok 1 - a.slt\n# a.slt: interrupted")
+        );
         report.case("one").ran = 3;
         report.case("one").interrupted = true;
         assert!(statuses(&report).contains(&("one".to_string(), "error")), "its end has not been seen");
