@@ -204,7 +204,8 @@ impl Run {
         })
     }
 
-    fn describe(&self, batch: u64, entry: OffsetEntry, is_new: bool) -> NextBatch {
+    /// A batch, and what is known of it before it runs.
+    pub(super) fn describe(&self, batch: u64, entry: OffsetEntry, is_new: bool) -> NextBatch {
         let (mut parallel, mut has_data) = (false, false);
         for (input, source) in self.plan.inputs.iter().zip(&self.sources) {
             let Some(logged) = entry.sources.get(&input.name) else { continue };

@@ -201,9 +201,11 @@ impl Run {
     fn run_over(&mut self, batch: u64, entry: &OffsetEntry, late_watermark: Option<i64>) -> Result<()> {
         let info = BatchInfo { timestamp: entry.timestamp, late_watermark, watermark: entry.watermark };
         self.plan.cell.begin(info);
+        // As wide as a batch of this size runs: sums of floats are made in the same order.
+        let parallel = self.describe(batch, entry.clone(), false).parallel;
         self.fill_leaves(entry)?;
         self.with_sink(|sink| sink.begin(batch))?;
-        self.process(&info, true, true, &mut Measured::start())?;
+        self.process(&info, parallel, true, &mut Measured::start())?;
         self.with_sink(|sink| sink.commit(&BatchSummary::default())).map(drop)
     }
 

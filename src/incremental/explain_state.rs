@@ -85,6 +85,9 @@ fn way_out(state: &StateSpec, mode: OutputMode) -> String {
              b.ts - INTERVAL '10 minutes' AND b.ts + INTERVAL '10 minutes'"
                 .into()
         }
+        _ if state.name().starts_with("top") => {
+            "PARTITION BY a window, or a time, with a watermark; of one stream whose rows are not taken back".into()
+        }
         (_, Some(time)) => {
             format!("WITH WATERMARK {time} DELAY interval, or WATERMARK FOR {time} AS {time} - interval in CREATE STREAM")
         }

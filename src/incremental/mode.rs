@@ -109,7 +109,10 @@ pub fn depends_on_batches(plan: &LogicalPlan) -> bool {
     };
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Distinct(Distinct::On(_)));
+        // Of rows that are ordered alike the first stays first.
+        found |=
+            matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Distinct(Distinct::On(_)) | LogicalPlan::Window(_));
+        found |= matches!(node, LogicalPlan::Sort(sort) if sort.fetch.is_some());
         for expr in node.expressions() {
             found |= expr.exists(|e| Ok(depends(e)))?;
         }

@@ -98,6 +98,10 @@ impl OperatorSpec for TopSpec {
         self.emit == Emit::Closed
     }
 
+    fn waits(&self) -> bool {
+        self.emit == Emit::Closed
+    }
+
     fn describe(&self) -> Vec<String> {
         let sends = match self.emit {
             Emit::Closed => "the rows of each partition once, when the watermark closes it",

@@ -193,6 +193,14 @@ fn settle(session: &Session, start: &dyn Fn() -> Result<()>) -> Result<()> {
     }
 }
 
+/// Holds the query against the rows that it has read; there may be none.
+fn verify(session: &Session) -> Result<()> {
+    match run(session, "VERIFY QUERY q") {
+        Err(error) if error.to_string().contains("has committed no batch") => Ok(()),
+        other => other.map(drop),
+    }
+}
+
 /// Does what is to happen, feeds, and runs all that is due.
 fn step(
     session: &Session,
@@ -244,9 +252,7 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
         prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
     }
     // It holds what it has read too, and what it remembers.
-    if begun {
-        ask("VERIFY QUERY q")?;
-    }
+    verify(&session).map_err(fail)?;
     session.stop_all(true);
     Ok(())
 }
@@ -334,7 +340,7 @@ fn gives_what_is_final(query: &str) {
         let watermark = (now - 3_000_000).div_euclid(1_000) * 1_000;
         let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE w + INTERVAL '6 seconds' <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
         prop_assert_eq!(ask("SELECT * FROM r")?, wanted, "{}", query);
-        ask("VERIFY QUERY q")?;
+        verify(&session).map_err(|e| TestCaseError::fail(e.to_string()))?;
         session.stop_all(true);
         Ok(())
     });

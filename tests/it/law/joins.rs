@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{Event, crash_at, event, run, runner, session, start, step};
+use super::{Event, crash_at, event, run, runner, session, start, step, verify};
 use levada::error::Error;
 
 /// Without bounds: nothing is ever final or late, so the table of the result is that of the batch after every step.
@@ -121,9 +121,7 @@ fn holds(query: &str, mode: &str, batches: &[(Vec<Row>, Event)]) -> Result<(), T
             prop_assert_eq!(&got, &wanted, "{} {}", query, mode);
         }
     }
-    if begun {
-        ask("VERIFY QUERY q")?;
-    }
+    verify(&session).map_err(fail)?;
     session.stop_all(true);
     Ok(())
 }
@@ -212,7 +210,7 @@ fn bounded_holds(query: &str, batches: &[(Vec<(i64, i64, Row)>, Event)]) -> Resu
     let final_rows = |of: &str| format!("SELECT * FROM ({of}) x WHERE k NOT LIKE 'end of %'");
     let (got, wanted) = (ask(&final_rows("SELECT * FROM r"))?, ask(&final_rows(query))?);
     prop_assert_eq!(&got, &wanted, "{}", query);
-    ask("VERIFY QUERY q")?;
+    verify(&session).map_err(fail)?;
     session.stop_all(true);
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! which one it was.
 
 use super::queries::{Dice, Query, many_rows, query, row};
-use super::{POINTS, run, session, settle, start};
+use super::{POINTS, run, session, settle, start, verify};
 use levada::session::Session;
 
 /// As many as an ordinary run of the tests has time for.
@@ -107,7 +107,7 @@ impl Trial {
             }
         }
         if !self.closes_only() {
-            return if begun { ask("VERIFY QUERY q").map(drop) } else { Ok(()) };
+            return verify(session).map_err(|e| format!("VERIFY: {e}"));
         }
         // Rows an hour on close every window with rows; their own windows stay open.
         let wanted = ask(&sql)?;
@@ -119,7 +119,7 @@ impl Trial {
         }
         settle(session, &|| start(session, &sql, mode, checkpoint, partitions)).map_err(|e| format!("STEP: {e}"))?;
         agree(&ask("SELECT * FROM r")?, &wanted)?;
-        ask("VERIFY QUERY q").map(drop)
+        verify(session).map_err(|e| format!("VERIFY: {e}"))
     }
 
     /// Rows are handed out when their window closes, and not before.

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{Event, event, run, runner, session, start, step};
+use super::{Event, event, run, runner, session, start, step, verify};
 use levada::error::Error;
 
 /// With what tells of a row of the batch's result when it is final: at or after this time.
@@ -93,6 +93,7 @@ fn holds((query, end): (&str, &str), batches: &[(Vec<Row>, Event)]) -> Result<()
     );
     let (got, wanted) = (ask("SELECT * FROM r")?, ask(&wanted)?);
     prop_assert_eq!(got, wanted, "{}", query);
+    verify(&session).map_err(fail)?;
     session.stop_all(true);
     Ok(())
 }
