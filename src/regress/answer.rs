@@ -83,7 +83,9 @@ impl AsyncDB for Connection {
             Outcome::Rows { schema, batches } => {
                 let raw = self.0.raw.load(std::sync::atomic::Ordering::SeqCst);
                 let style = if raw { Style::Plain } else { self.0.style };
-                DBOutput::Rows { types: Letter::all(&schema), rows: rows(&batches, style)? }
+                let rows = rows(&batches, style)?;
+                self.0.keep_answered(&rows);
+                DBOutput::Rows { types: Letter::all(&schema), rows }
             }
         })
     }

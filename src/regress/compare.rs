@@ -21,14 +21,25 @@ pub fn same(expected: &[String], actual: &[Vec<String>], style: Style) -> Result
         return Ok(false);
     }
     for (line, row) in expected.iter().zip(actual) {
-        let cells: Vec<&str> = line.split(' ').collect();
-        if cells.len() != row.len() {
+        if !row_is(line, row)? {
             return Ok(false);
         }
-        for (cell, value) in cells.iter().zip(row) {
-            if !matches(cell, value)? {
-                return Ok(false);
-            }
+    }
+    Ok(true)
+}
+
+/// Whether a row of an exact file is the one that a line expects.
+///
+/// # Errors
+/// A cell that is no regular expression.
+pub fn row_is(line: &str, row: &[String]) -> Result<bool, String> {
+    let cells: Vec<&str> = line.split(' ').collect();
+    if cells.len() != row.len() {
+        return Ok(false);
+    }
+    for (cell, value) in cells.iter().zip(row) {
+        if !matches(cell, value)? {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -69,14 +80,24 @@ pub fn same_lines(expected: &[String], actual: &[String]) -> Result<bool, String
         return Ok(false);
     }
     for (line, value) in expected.iter().zip(actual) {
-        if line != value && !(line.contains(IGNORE) || line.contains("<~")) {
-            return Ok(false);
-        }
-        if line != value && !line_pattern(line)?.is_match(value) {
+        if !line_is(line, value)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether a line that a program prints is the one that is expected.
+///
+/// # Errors
+/// A pattern that is no regular expression.
+pub fn line_is(line: &str, value: &str) -> Result<bool, String> {
+    Ok(line == value || has_patterns(line) && line_pattern(line)?.is_match(value))
+}
+
+/// Whether a line of what a program prints holds patterns.
+pub fn has_patterns(line: &str) -> bool {
+    line.contains(IGNORE) || line.contains("<~")
 }
 
 /// A line with patterns in it, as one anchored pattern.

@@ -132,6 +132,11 @@ pub fn written(
             return Err(swallowed(line));
         }
     }
+    if let Body::Own(Own::Program(program)) = &node.body
+        && let Some(line) = out.iter().find(|line| compare::has_patterns(line) && !program.output.contains(line))
+    {
+        return Err(format!("{line:?} would be read as a pattern"));
+    }
     Ok(out)
 }
 
@@ -157,10 +162,9 @@ fn expected(body: &Body) -> Option<&[String]> {
 /// Actual rows as lines; a cell that a pattern stands for keeps its pattern while it fits.
 pub fn with_patterns(expected: &[String], rows: &[Vec<String>]) -> Vec<String> {
     let mut lines = compare::lines(rows);
-    if expected.len() != rows.len() {
-        return lines;
-    }
-    for ((line, old), row) in lines.iter_mut().zip(expected).zip(rows) {
+    let same = |old: &String, row: &Vec<String>| compare::row_is(old, row).unwrap_or(false);
+    for ((line, old), row) in lines.iter_mut().zip(aligned(expected, rows, same)).zip(rows) {
+        let Some(old) = old else { continue };
         let cells: Vec<&str> = old.split(' ').collect();
         if cells.len() != row.len() || !cells.iter().any(|cell| is_pattern(cell)) {
             continue;
@@ -172,6 +176,65 @@ pub fn with_patterns(expected: &[String], rows: &[Vec<String>]) -> Vec<String> {
         *line = cells.iter().zip(row).map(cell).collect::<Vec<_>>().join(" ");
     }
     lines
+}
+
+/// What a program prints; a line that one with patterns stands for is written as that one.
+pub fn with_line_patterns(expected: &[String], actual: &[String]) -> Vec<String> {
+    let same = |old: &String, line: &String| compare::line_is(old, line).unwrap_or(false);
+    let line = |(old, line): (Option<&String>, &String)| match old.filter(|old| same(old, line)) {
+        Some(old) => old.clone(),
+        None => line.clone(),
+    };
+    aligned(expected, actual, same).into_iter().zip(actual).map(line).collect()
+}
+
+/// For each new line the old one in whose place it stands: of all that fit, as many as can be had in the same order; and between
+/// two of them the others one by one, where there are as many old as new.
+fn aligned<'a, T>(old: &'a [String], new: &[T], fits: impl Fn(&String, &T) -> bool) -> Vec<Option<&'a String>> {
+    // A table of more cells is too large; where as many lines are expected as came, each has its place.
+    const LARGEST: usize = 4_000_000;
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    let head = old.iter().zip(new).take_while(|(old, new)| fits(old, new)).count();
+    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(old, new)| fits(old, new)).count();
+    let (rows, columns) = (old.len() - head - tail, new.len() - head - tail);
+    places.extend((0..head).map(|n| (n, n)));
+    if rows.saturating_mul(columns) <= LARGEST {
+        let fit = |i: usize, j: usize| fits(&old[head + i], &new[head + j]);
+        // The longest common subsequence of what is left behind each pair of places.
+        let mut longest = vec![vec![0_u32; columns + 1]; rows + 1];
+        for i in (0..rows).rev() {
+            for j in (0..columns).rev() {
+                longest[i][j] = match fit(i, j) {
+                    true => longest[i + 1][j + 1] + 1,
+                    false => longest[i + 1][j].max(longest[i][j + 1]),
+                };
+            }
+        }
+        let (mut i, mut j) = (0, 0);
+        while i < rows && j < columns {
+            if fit(i, j) {
+                places.push((head + i, head + j));
+                (i, j) = (i + 1, j + 1);
+            } else if longest[i + 1][j] >= longest[i][j + 1] {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+    }
+    places.extend((1..=tail).rev().map(|n| (old.len() - n, new.len() - n)));
+    let mut out = vec![None; new.len()];
+    let mut from = (0, 0);
+    for (i, j) in places.into_iter().chain([(old.len(), new.len())]) {
+        if i - from.0 == j - from.1 {
+            (0..j - from.1).for_each(|n| out[from.1 + n] = Some(&old[from.0 + n]));
+        }
+        if j < new.len() {
+            out[j] = Some(&old[i]);
+        }
+        from = (i + 1, j + 1);
+    }
+    out
 }
 
 fn write_file(file: &str, outcomes: Vec<Outcome>) -> Result<String> {
@@ -269,6 +332,13 @@ mod tests {
         let expected = ["a <ignore> 1".to_string(), "b <~[0-9]> 2".to_string()];
         let lines = with_patterns(&expected, &[row(&["a", "x", "3"]), row(&["b", "y", "2"])]);
         assert_eq!(lines, ["a <ignore> 3", "b y 2"]);
+        let lines = with_patterns(&expected, &[row(&["0", "x", "0"]), row(&["a", "x", "1"]), row(&["b", "3", "2"])]);
+        assert_eq!(lines, ["0 x 0", "a <ignore> 1", "b <~[0-9]> 2"], "a row more is no reason to lose any");
+        assert_eq!(with_patterns(&expected, &[row(&["b", "3", "2"])]), ["b <~[0-9]> 2"]);
+        assert_eq!(with_patterns(&expected, &[]), Vec::<String>::new());
+        let text = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<String>>();
+        let lines = with_line_patterns(&text(&["x", "<~[0-9]+> ms", "y"]), &text(&["z", "12 ms", "y", "w"]));
+        assert_eq!(lines, ["z", "<~[0-9]+> ms", "y", "w"]);
     }
 
     fn query(folder: &Path, text: &str) -> Node {

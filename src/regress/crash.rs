@@ -48,8 +48,18 @@ struct Crash {
 
 impl Crashes {
     /// A record asks for one more.
-    pub fn add(&mut self, node: &Node, armed: Armed) {
+    ///
+    /// # Errors
+    /// The next step arms another one at the same point.
+    pub fn add(&mut self, node: &Node, armed: Armed) -> Result<(), String> {
+        if let Some(other) = self.next.iter().find(|other| other.armed.point == armed.point) {
+            let (point, line) = (&armed.point, other.place.line);
+            return Err(format!(
+                "the next step arms failpoint {point} already (line {line}): one of the two would never be reached"
+            ));
+        }
         self.next.push(Crash { place: node.place.clone(), head: node.head.clone(), armed });
+        Ok(())
     }
 
     /// Arms in a query what was asked for.

@@ -100,8 +100,7 @@ impl FileRun<'_> {
                         "there is no failpoint {point}{near} (SHOW FAILPOINTS lists them)"
                     )));
                 }
-                self.crashes.add(node, Armed { point, hit, action });
-                Ok(())
+                self.crashes.add(node, Armed { point, hit, action }).map_err(Fault::text)
             }
             Own::Plan { query, of, lines } => {
                 let plan = self.world.without_folder(&self.world.explained(&query, of)?);

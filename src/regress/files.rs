@@ -1,6 +1,6 @@
 //! Which files are run, in which order.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -68,8 +68,14 @@ impl Files {
         }
         files.sort();
         // However it is written, a file is one.
-        let mut seen = BTreeSet::new();
-        files.retain(|file| seen.insert((whole(&file.path), file.line)));
+        let mut seen: BTreeMap<PathBuf, TestFile> = BTreeMap::new();
+        for file in files {
+            let known = seen.entry(whole(&file.path)).or_insert_with(|| file.clone());
+            // The whole file holds what stands up to a line of it.
+            known.line = known.line.zip(file.line).map(|(one, other)| one.max(other));
+        }
+        let mut files: Vec<TestFile> = seen.into_values().collect();
+        files.sort();
         if let Some(shard) = self.shard {
             let here = whole(Path::new("."));
             files.retain(|file| shard.has(&here, &file.path));
@@ -230,6 +236,13 @@ mod tests {
         assert_eq!(found(&["d/**/*.slt"]).unwrap().iter().filter(|path| is_bad(path)).count(), 0);
         assert_eq!(found(&["d/bad/*.slt"]).unwrap().len(), 1);
         assert_eq!(found(&["d/a.slt:2"]).unwrap().len(), 1);
+        let lines = |paths: &[&str]| {
+            let paths = paths.iter().map(|path| format!("{place}/{path}")).collect();
+            let found = Files { paths, ..Files::default() }.find().unwrap();
+            found.into_iter().map(|file| file.line).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&["d/a.slt", "d/./a.slt:1"]), [None]);
+        assert_eq!(lines(&["d/a.slt:2", "d/a.slt:1"]), [Some(2)]);
         for line in ["0", "3", "999"] {
             let error = found(&[&format!("d/a.slt:{line}")]).unwrap_err().to_string();
             assert!(error.contains(&format!("there is no line {line}, the file has 2")), "{error}");

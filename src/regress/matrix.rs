@@ -86,7 +86,7 @@ impl<'a> FileRun<'a> {
                 self.required.clone_from(&run.required);
             }
             // Records up to a line are no scenario that could be run again.
-            let is_cut = self.options.until_line.is_some_and(|line| ends_behind(nodes, &self.report.file, line));
+            let is_cut = self.options.until_line.is_some_and(|line| ends_behind(nodes, line));
             if failed || run.required.is_some() || !crosses || is_cut {
                 return Ok(());
             }
@@ -195,6 +195,7 @@ impl<'a> FileRun<'a> {
         let mut run = FileRun::new(world, self.options, FileReport::of(&self.report.file));
         let folder = run.world.folder().display().to_string();
         run.variables = self.variables.clone();
+        run.rounds = self.rounds.clone();
         run.variables.set("__TEST_DIR__", folder);
         Ok(run)
     }
@@ -217,7 +218,7 @@ impl<'a> FileRun<'a> {
                 Body::Plain(Record::Halt { .. }) => return Ok(Flow::Halt),
                 Body::Loop { variable, values, nodes, .. } => {
                     for value in values {
-                        self.variables.set(variable, value.clone());
+                        self.variables.begin_round(variable, value.clone());
                         if self.vary_nodes(variant, nodes)? == Flow::Halt {
                             return Ok(Flow::Halt);
                         }
@@ -400,14 +401,14 @@ impl<'a> FileRun<'a> {
     }
 }
 
-/// Whether some records of a file stand behind a line of it.
-fn ends_behind(nodes: &[Node], file: &str, line: usize) -> bool {
+/// Whether some records stand behind a line of the file.
+fn ends_behind(nodes: &[Node], line: usize) -> bool {
     nodes.iter().any(|node| {
         let within = match &node.body {
             Body::Loop { nodes, .. } | Body::Scenario { nodes, .. } => nodes.as_slice(),
             Body::Plain(_) | Body::Own(_) => &[],
         };
-        *node.place.file == *file && node.place.line > line || ends_behind(within, file, line)
+        node.place.root().line > line || ends_behind(within, line)
     })
 }
 

@@ -33,6 +33,10 @@ pub const NAMES: &[&str] = &[
 /// Those that run a program, whose output may have blank lines.
 pub const PROGRAMS: &[&str] = &["shell", "tty", "system"];
 
+/// Columns and rows of a terminal, at the most.
+const WIDEST: u16 = 1_000;
+const HIGHEST: u16 = 500;
+
 /// What separates what is done from what is expected.
 pub const SEPARATOR: &str = "----";
 
@@ -343,7 +347,12 @@ fn program(word: &str, head: &mut Head<'_>, body: Lines<'_>) -> Result<(Own, Blo
         "tty" => {
             let size = head.want("the terminal's size, such as 80x24")?;
             let parsed = size.split_once('x').and_then(|(c, r)| Some((c.parse().ok()?, r.parse().ok()?)));
-            Some(parsed.ok_or_else(|| head.wrong(format!("{size:?} is no size, such as 80x24")))?)
+            let parsed = parsed.ok_or_else(|| head.wrong(format!("{size:?} is no size, such as 80x24")))?;
+            if !(1..=WIDEST).contains(&parsed.0) || !(1..=HIGHEST).contains(&parsed.1) {
+                let message = format!("a terminal of {size}: it has 1x1 to {WIDEST}x{HIGHEST}");
+                return Err(head.wrong(message).help("columns x rows, such as 80x24"));
+            }
+            Some(parsed)
         }
         _ => None,
     };

@@ -24,6 +24,17 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Where the file that is run has it, or includes what has it.
+    pub fn root(&self) -> &Place {
+        let mut place = self;
+        while let Some(upper) = &place.upper {
+            place = upper;
+        }
+        place
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)?;

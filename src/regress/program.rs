@@ -59,7 +59,8 @@ pub fn check(program: &Program, ended: Ended) -> Result<(), Fault> {
         if program.errors.is_none() {
             errors.iter().for_each(|line| fault.message += &format!("\nstderr: {line}"));
         }
-        add(fault.edit(Edit::Block(output)));
+        let lines = super::complete::with_line_patterns(&program.output, &output);
+        add(fault.edit(Edit::Block(lines)));
     }
     if let Some(expected) = &program.errors
         && !compare::same_lines(expected, &errors).map_err(Fault::text)?

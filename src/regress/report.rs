@@ -238,12 +238,12 @@ pub fn count(n: usize, what: &str) -> String {
 pub fn junit(reports: &[FileReport], path: &Path) -> Result<()> {
     let mut all = Report::new("levada test");
     for report in reports {
-        let mut suite = TestSuite::new(report.file.clone());
+        let mut suite = TestSuite::new(printable(&report.file));
         suite.set_time(report.time);
         for (name, time, status) in junit_cases(report) {
-            let mut case = TestCase::new(name, status);
+            let mut case = TestCase::new(printable(&name), status);
             case.set_time(time);
-            case.set_classname(report.file.clone());
+            case.set_classname(printable(&report.file));
             suite.add_test_case(case);
         }
         all.add_test_suite(suite);
@@ -255,8 +255,8 @@ pub fn junit(reports: &[FileReport], path: &Path) -> Result<()> {
 fn junit_cases(report: &FileReport) -> Vec<(String, Duration, TestCaseStatus)> {
     let status = |kind: Option<NonSuccessKind>, lines: &[String]| {
         let mut status = kind.map_or_else(TestCaseStatus::skipped, TestCaseStatus::non_success);
-        status.set_message(lines.first().and_then(|line| line.lines().next()).unwrap_or_default());
-        status.set_description(lines.join("\n"));
+        status.set_message(printable(lines.first().and_then(|line| line.lines().next()).unwrap_or_default()));
+        status.set_description(printable(&lines.join("\n")));
         status
     };
     let mut out = Vec::new();
@@ -289,6 +289,19 @@ fn junit_cases(report: &FileReport) -> Vec<(String, Duration, TestCaseStatus)> {
     out
 }
 
+/// A text in which what neither XML nor a terminal takes is written `\u{1b}`.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_line = matches!(c, '\t' | '\n');
+        match !is_line && (c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')) {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// The reports as TAP, version 13.
 pub fn tap(reports: &[FileReport]) -> String {
     let mut out = format!("TAP version 13\n1..{}\n", reports.len());
@@ -296,13 +309,13 @@ pub fn tap(reports: &[FileReport]) -> String {
         let ok = if report.reasons().is_empty() { "ok" } else { "not ok" };
         let skip = report.required.as_ref().filter(|_| report.left_out()).map(|what| format!(" # SKIP wants {what}"));
         // What stands behind # is a directive.
-        let name = report.file.replace('\\', "\\\\").replace('#', "\\#");
+        let name = printable(&report.file).replace('\n', "\\n").replace('\\', "\\\\").replace('#', "\\#");
         out += &format!("{ok} {} - {name}{}\n", n + 1, skip.unwrap_or_default());
         for line in report.reasons().iter().flat_map(|reason| reason.lines()) {
-            out += &format!("# {line}\n");
+            out += &format!("# {}\n", printable(line));
         }
         for note in remarks(report) {
-            out += &format!("# {note}\n");
+            out += &format!("# {}\n", printable(&note));
         }
     }
     out
@@ -361,6 +374,16 @@ mod tests {
         assert!(statuses(&report).contains(&("one".to_string(), "error")), "its end has not been seen");
         let report = FileReport { failed: vec![(String::new(), "x".into())], ..FileReport::of("a#1 # TODO.slt") };
         assert!(tap(&[report]).contains("not ok 1 - a\\#1 \\# TODO.slt\n"));
+        let report = FileReport { failed: vec![("x".into(), "a\u{1b}[1m\0\u{fffe}".into())], ..FileReport::of("x") };
+        assert!(tap(std::slice::from_ref(&report)).contains("# a\\u{1b}[1m\\u{0}\\u{fffe}\n"));
+        let folder = tempfile::tempdir().unwrap();
+        junit(
+            &[FileReport { cases: vec![Case { name: "x".into(), ..Case::default() }], ..report }],
+            &folder.path().join("r.xml"),
+        )
+        .unwrap();
+        let xml = std::fs::read_to_string(folder.path().join("r.xml")).unwrap();
+        assert!(xml.contains("a\\u{1b}[1m") && !xml.contains(['\u{1b}', '\0', '\u{fffe}']), "{xml}");
         let absent = FileReport { required: Some("kafka".into()), ..FileReport::of("b.slt") };
         assert!(!absent.passed() && absent.reasons().is_empty() && statuses(&absent)[0].1 == "skipped");
         assert!(absent.line().starts_with("skipped b.slt: 0 records, it wants kafka"));

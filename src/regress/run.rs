@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use sqllogictest::{
-    Condition, Control, ExpectedError, MakeConnection, QueryExpect, Record, RecordOutput, ResultMode, Runner,
+    Condition, Control, ExpectedError, MakeConnection, QueryExpect, Record, RecordOutput, ResultMode, Runner, SortMode,
     StatementExpect,
 };
 
@@ -50,6 +50,9 @@ pub struct Options {
     pub only: Option<regex::Regex>,
 }
 
+/// How the crate sees `${` in an expression, in which it would be none.
+pub const NAME_IN_REGEX: &str = "\\$\\{";
+
 /// What happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -81,6 +84,8 @@ pub struct FileRun<'a> {
     pub(super) crashed: bool,
     /// What a `require` did not find.
     pub(super) required: Option<String>,
+    /// The rounds of loops that run, the outer one first.
+    pub(super) rounds: Vec<(String, String)>,
     /// Within a scenario: what its records as they stand have shown.
     pub(super) shown: Shown,
     pub(super) guard: Guard,
@@ -92,7 +97,8 @@ pub struct FileRun<'a> {
     /// A record has failed: the next subtest is waited for.
     pub(super) failing: bool,
     /// Results by label: equal labels, equal results.
-    labelled: BTreeMap<String, (Place, Vec<Vec<String>>)>,
+    labelled: BTreeMap<String, Labelled>,
+    sort_mode: Option<SortMode>,
     /// The records that were begun, for the report of a failure.
     pub(super) trail: Vec<(Place, String)>,
     pub(super) report: FileReport,
@@ -142,6 +148,7 @@ impl<'a> FileRun<'a> {
             crashes: Crashes::default(),
             crashed: false,
             required: None,
+            rounds: Vec::new(),
             shown: Shown::default(),
             guard: Guard::new(options.patience, &options.interrupt),
             runner,
@@ -150,6 +157,7 @@ impl<'a> FileRun<'a> {
             scenario: None,
             failing: false,
             labelled: BTreeMap::new(),
+            sort_mode: None,
             trail: Vec::new(),
             report,
             completion: Completion::default(),
@@ -179,8 +187,7 @@ impl<'a> FileRun<'a> {
             self.report.reached = Reached::Interrupted;
             return Flow::Halt;
         }
-        let own_file = *node.place.file == *self.report.file;
-        if self.options.until_line.is_some_and(|line| own_file && node.place.line > line) {
+        if self.options.until_line.is_some_and(|line| node.place.root().line > line) {
             return Flow::Halt;
         }
         if let Body::Plain(Record::Subtest { name, .. }) = &node.body {
@@ -292,8 +299,11 @@ impl<'a> FileRun<'a> {
 
     fn one_by_one(&mut self, variable: &str, values: &[String], nodes: &[Node]) -> Flow {
         for value in values {
-            self.variables.set(variable, value.clone());
-            if self.nodes(nodes) == Flow::Halt {
+            self.variables.begin_round(variable, value.clone());
+            self.rounds.push((variable.to_string(), value.clone()));
+            let flow = self.nodes(nodes);
+            self.rounds.pop();
+            if flow == Flow::Halt {
                 return Flow::Halt;
             }
         }
@@ -311,12 +321,13 @@ impl<'a> FileRun<'a> {
             }
             return Flow::Halt;
         }
-        let (world, options, variables) = (&self.world, self.options, &self.variables);
+        let (world, options, variables, rounds) = (&self.world, self.options, &self.variables, &self.rounds);
         let file = self.report.file.clone();
         let round = |value: &String| {
             let mut run = FileRun::new(world.clone(), options, FileReport::of(&file));
             run.variables = variables.clone();
-            run.variables.set(variable, value.clone());
+            run.variables.begin_round(variable, value.clone());
+            run.rounds = [rounds.as_slice(), &[(variable.to_string(), value.clone())]].concat();
             run.nodes(nodes);
             (run.report, run.completion)
         };
@@ -384,21 +395,32 @@ impl<'a> FileRun<'a> {
                 self.variables.on = *on;
                 return Ok(false);
             }
+            Record::Control(Control::SortMode(mode)) => self.sort_mode = Some(*mode),
             Record::Control(Control::ResultMode(mode)) => {
                 self.result_mode = Some(*mode);
                 return Ok(false);
             }
-            Record::Statement { sql, retry: again, conditions, .. } => {
+            Record::Statement { sql, retry: again, conditions, expected, .. } => {
                 replace(&self.variables, sql)?;
                 if !self.skips(conditions) {
                     self.refuse_uncrossed(sql)?;
+                }
+                if let StatementExpect::Error(error) = expected {
+                    *error = self.in_round(error)?;
                 }
                 retry = again.clone();
             }
             Record::Query { sql, retry: again, expected, .. } => {
                 replace(&self.variables, sql)?;
-                if let QueryExpect::Results { results, .. } = expected {
-                    results.iter_mut().try_for_each(|line| replace(&self.variables, line))?;
+                match expected {
+                    // The crate replaces no names in rows.
+                    QueryExpect::Results { results, .. } if self.world.style == Style::Plain => {
+                        results.iter_mut().for_each(|line| *line = self.variables.rounds(line));
+                    }
+                    QueryExpect::Results { results, .. } => {
+                        results.iter_mut().try_for_each(|line| replace(&self.variables, line))?;
+                    }
+                    QueryExpect::Error(error) => *error = self.in_round(error)?,
                 }
                 retry = again.clone();
             }
@@ -436,6 +458,26 @@ impl<'a> FileRun<'a> {
                 judged => return judged,
             }
         }
+    }
+
+    /// An error as it is expected in the round that runs.
+    fn in_round(&self, error: &ExpectedError) -> Result<ExpectedError, Fault> {
+        let one = |text: &str| self.variables.rounds(text);
+        Ok(match error {
+            ExpectedError::Inline(regex) => {
+                let named = regex.as_str().replace(NAME_IN_REGEX, "${");
+                let replaced = one(&named);
+                match replaced == named {
+                    true => error.clone(),
+                    false => ExpectedError::Inline(
+                        regex::Regex::new(&replaced)
+                            .map_err(|e| Fault::text(format!("this is no regular expression: {e}")))?,
+                    ),
+                }
+            }
+            ExpectedError::Multiline(text) => ExpectedError::Multiline(one(text)),
+            other => other.clone(),
+        })
     }
 
     /// Runs a command and holds what it prints against what is expected.
@@ -507,7 +549,7 @@ impl<'a> FileRun<'a> {
         types: Vec<Letter>,
         rows: Vec<Vec<String>>,
     ) -> Result<bool, Fault> {
-        let QueryExpect::Results { types: wanted, label, results, .. } = expected else { return Ok(true) };
+        let QueryExpect::Results { types: wanted, label, results, sort_mode, .. } = expected else { return Ok(true) };
         let exact = self.world.style == Style::Exact;
         let mut fault: Option<Fault> = None;
         if exact && !wanted.is_empty() && *wanted != types {
@@ -534,21 +576,23 @@ impl<'a> FileRun<'a> {
                     let other = Fault::lines("the names of the columns", &[first], &names);
                     fault = Some(fault.map_or(other.clone(), |fault| fault.and(other)));
                 }
-            } else if let Some((place, before)) = self.labelled.get(label)
-                && *before != rows
-            {
-                let (before, rows) = (compare::lines(before), compare::lines(&rows));
-                let what = format!("the rows, and those of {place}, which has the same label {label}");
-                return Err(Fault::lines(what, &before, &rows));
             } else {
                 let place = Place::top(&self.report.file, None).at(line);
-                self.labelled.insert(label.clone(), (place, rows.clone()));
+                let sort = sort_mode.or(self.sort_mode).unwrap_or(SortMode::NoSort);
+                let now = Labelled { place, sort, rows: self.world.answered() };
+                if let Some(before) = self.labelled.get(label) {
+                    now.is_that_of(before, label)?;
+                }
+                self.labelled.insert(label.clone(), now);
             }
         }
         let same = compare::same(&results, &rows, self.world.style).map_err(Fault::text)?;
         if !(same && named) {
             let actual = compare::lines(&rows);
-            names.extend(complete::with_patterns(&results, &rows));
+            match exact {
+                true => names.extend(complete::with_patterns(&results, &rows)),
+                false => names.extend(actual.clone()),
+            }
             let other = match same {
                 true => Fault::text(String::new()),
                 false => Fault::lines("the rows", &results, &actual),
@@ -563,6 +607,32 @@ impl<'a> FileRun<'a> {
             });
         }
         fault.map_or(Ok(true), Err)
+    }
+}
+
+/// Rows of a label, as they were answered: before they were sorted and hashed.
+struct Labelled {
+    place: Place,
+    sort: SortMode,
+    rows: Vec<Vec<String>>,
+}
+
+impl Labelled {
+    /// Holds them against those of an earlier record, in whatever order either of them leaves open.
+    fn is_that_of(&self, before: &Labelled, label: &str) -> Result<(), Fault> {
+        let any = |mode: SortMode| self.sort == mode || before.sort == mode;
+        let sort = match (any(SortMode::ValueSort), any(SortMode::RowSort)) {
+            (true, _) => SortMode::ValueSort,
+            (_, true) => SortMode::RowSort,
+            _ => SortMode::NoSort,
+        };
+        let lines = |of: &Labelled| compare::lines(&compare::sorted(of.rows.clone(), sort));
+        let (expected, actual) = (lines(before), lines(self));
+        if expected == actual {
+            return Ok(());
+        }
+        let what = format!("the rows, and those of {}, which has the same label {label}", before.place);
+        Err(Fault::lines(what, &expected, &actual))
     }
 }
 

@@ -9,6 +9,7 @@ use super::head::Head;
 use super::own::{self, Lines, SEPARATOR};
 use super::place::{Broken, Place};
 use super::record::{Block, Matrix, Own};
+use super::run::NAME_IN_REGEX;
 use super::structure::{self, Opened};
 use super::values::Letter;
 use crate::clock::Millis;
@@ -57,6 +58,8 @@ const LONG: &[&str] = &["statement", "query", "system", "let"];
 /// Records of the crate of one line.
 const SHORT: &[&str] =
     &["include", "halt", "subtest", "sleep", "skipif", "onlyif", "connection", "control", "hash-threshold"];
+/// What ends what a program prints.
+const EXIT: &str = "---- exit ";
 /// How deep files may include files.
 const DEEPEST: usize = 16;
 
@@ -153,7 +156,7 @@ impl<'a> Lift<'a> {
                 if word == "statement" {
                     one_of(&mut head.clone(), &["ok", "count", "error"])?;
                 }
-                Ok(self.skip(at, word, &head))
+                self.skip(at, word, &head)
             }
             "subtest" => {
                 head.want("the subtest's name")?;
@@ -183,7 +186,8 @@ impl<'a> Lift<'a> {
             }
             other => {
                 let error = Broken::new(&place, Some(1), format!("there is no record {other:?}"));
-                Err(match closest(other, records()) {
+                let longer = records().find(|name| other.len() > 2 && name.starts_with(other));
+                Err(match longer.or_else(|| closest(other, records())) {
                     Some(near) => error.help(format!("did you mean {near:?}?")),
                     None => error.help("a record begins at the start of a line and ends at a blank one"),
                 })
@@ -192,7 +196,10 @@ impl<'a> Lift<'a> {
     }
 
     /// The end of a record of the crate that begins at a line, by the crate's own rules; notes what it expects.
-    fn skip(&mut self, start: usize, word: &str, head: &Head<'_>) -> usize {
+    fn skip(&mut self, start: usize, word: &str, head: &Head<'_>) -> Result<usize, Broken> {
+        if head.clone().next() == Some("error") {
+            self.rest[start] = self.lines[start].replace("${", NAME_IN_REGEX);
+        }
         let blank = |at: usize| self.lines.get(at).is_none_or(|line| line.is_empty());
         let mut at = start + 2;
         while at < self.lines.len() && !blank(at) && (self.lines[at] != SEPARATOR || word == "let") {
@@ -208,10 +215,29 @@ impl<'a> Lift<'a> {
                 end += 1;
             }
         }
+        let exits = (from..end).find(|at| word == "system" && separated && self.lines[*at].starts_with(EXIT));
+        if let Some(exit) = exits {
+            self.end_of_system(exit)?;
+            end = exit;
+        }
         let lines = from.min(self.lines.len())..end.min(self.lines.len());
-        let swallows = if rows { None } else { self.swallows(lines.clone()) };
+        let swallows = if rows || exits.is_some() { None } else { self.swallows(lines.clone()) };
         self.blocks.push((start, Block { lines, separated, swallows }));
-        end
+        Ok(exits.map_or(end, |exit| exit + 1))
+    }
+
+    /// Where the output of `system` ends at a line `---- exit 0`, the crate sees the two blank lines that it wants.
+    fn end_of_system(&mut self, exit: usize) -> Result<(), Broken> {
+        let place = self.place(exit);
+        if self.lines[exit].split_whitespace().nth(2) != Some("0") || self.lines[exit].split_whitespace().count() != 3 {
+            return Err(Broken::new(&place, Some(1), "a command of system ok ends with 0").help("---- exit 0"));
+        }
+        if self.lines.get(exit + 1).is_some_and(|line| !line.is_empty()) {
+            return Err(Broken::new(&self.place(exit + 1), Some(1), format!("unexpected {:?}", self.lines[exit + 1]))
+                .help("a record ends at a blank line"));
+        }
+        self.rest[exit] = String::new();
+        Ok(())
     }
 
     /// The first of some lines, behind a blank one, with which another record would begin.
@@ -368,7 +394,11 @@ impl<'a> Lift<'a> {
             }
             _ => 1,
         };
-        Broken::new(&self.place(at), Some(column), error.kind().to_string())
+        let broken = Broken::new(&self.place(at), Some(column), error.kind().to_string());
+        match usage(line.split_whitespace().next().unwrap_or_default()) {
+            Some(usage) => broken.help(usage),
+            None => broken,
+        }
     }
 
     /// All records in the order of their lines; included files in place.
@@ -418,6 +448,25 @@ impl<'a> Lift<'a> {
 /// The first words of all records.
 fn records() -> impl Iterator<Item = &'static str> {
     LONG.iter().chain(SHORT).chain(own::NAMES).chain(structure::NAMES).copied()
+}
+
+/// How a record of the crate is written.
+fn usage(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "control" => {
+            "control clock manual TIME, compare exact, sortmode nosort|rowsort|valuesort, resultmode rowwise|valuewise, substitution on|off"
+        }
+        "statement" => "statement ok, statement count N, statement error [REGEX], and the SQL below it",
+        "query" => "query TYPES [nosort|rowsort|valuesort] [LABEL], or query error [REGEX], the SQL, ---- and the rows",
+        "system" => "system ok, the command below it, ---- and what it prints",
+        "let" => "let NAME, NAME …, and the SQL below it",
+        "hash-threshold" => "hash-threshold N",
+        "sleep" => "sleep 1s",
+        "include" => "include FILE",
+        "connection" => "connection NAME",
+        "halt" => "halt, alone",
+        _ => return None,
+    })
 }
 
 /// Takes a word that must be one of these.

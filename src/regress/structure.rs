@@ -125,7 +125,7 @@ fn matrix(head: &mut Head<'_>) -> Result<Matrix, Broken> {
     Ok(matrix)
 }
 
-/// `all`, `none`, and points, each with what it does behind a colon: `log.write:torn:5`.
+/// `all`, `none`, and points, each with what it does behind a colon: `state.write:torn:5`.
 fn crashes(head: &Head<'_>, values: &[&str]) -> Result<Vec<Option<Crash>>, Broken> {
     let mut out = Vec::new();
     for value in values {
@@ -164,6 +164,12 @@ fn crash(head: &Head<'_>, value: &str) -> Result<Crash, Broken> {
     if !matches!(action, Action::Kill | Action::Error) && !name.ends_with(".write") {
         let error = head.wrong(format!("failpoint {name} is no write: it can only kill or fail with an error"));
         return Err(error.help("torn, enospc and lost-fsync go with state.write, manifest.write, log.write"));
+    }
+    if name == "log.write" && matches!(action, Action::Torn(_) | Action::LostFsync) {
+        let error = head.wrong("a log of which a part is missing is damaged, and refused: nothing goes on from it");
+        return Err(error.help(
+            "state.write takes torn and lost-fsync; crash at log.write torn, in a test of its own, shows the refusal",
+        ));
     }
     Ok(Crash { point, action, named: true })
 }

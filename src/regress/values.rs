@@ -257,9 +257,11 @@ fn visible(text: &str) -> String {
 
 /// Other white space than the space, control characters, and what has no width: nothing of it can be told from its neighbours.
 fn is_unseen(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    use unicode_width::UnicodeWidthChar;
+    // The last two of each plane, and some more, are no characters; soft hyphen and fillers are of some width and blank.
+    let is_none = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
+    let is_blank = matches!(c, '\u{ad}' | '\u{115f}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
+    c.is_whitespace() || c.is_control() || is_none || is_blank || c.width().is_none_or(|width| width == 0)
 }
 
 #[cfg(test)]
@@ -280,6 +282,10 @@ mod tests {
         assert_eq!(written(column.clone(), Style::Exact), exact);
         assert_eq!(written(column, Style::Plain), ["(empty)", "NULL", "NULL", "a b\t", "a\\b", "\\", "<~x>"]);
         let column: ArrayRef = Arc::new(StringArray::from(vec!["a\u{a0}b", "a\\u{a0}b", "\u{200b}", "ü"]));
+        let hidden: ArrayRef =
+            Arc::new(StringArray::from(vec!["e\u{301}", "\u{2066}a\u{2069}", "\u{fffe}", "\u{10ffff}", "\u{fe0f}"]));
+        let shown = ["e\\u{301}", "\\u{2066}a\\u{2069}", "\\u{fffe}", "\\u{10ffff}", "\\u{fe0f}"];
+        assert_eq!(written(hidden, Style::Exact), shown);
         assert_eq!(written(column, Style::Exact), ["a\\u{a0}b", "a\\\\u{a0}b", "\\u{200b}", "ü"]);
     }
 

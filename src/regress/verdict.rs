@@ -1,10 +1,14 @@
 //! What is done with a record that is not as it is expected: it is said, or its lines are written anew.
 
+use sqllogictest::Record;
+
 use super::complete;
 use super::place::Place;
 use super::report::{Edit, Fault};
 use super::run::FileRun;
 use super::script::{Body, Node};
+use super::substitute::Variables;
+use super::values::Style;
 
 /// Why nothing is written where a record runs more than once.
 pub const TORN: &str =
@@ -49,7 +53,16 @@ impl FileRun<'_> {
     fn written(&self, node: &Node, edit: Edit) -> Result<Edit, String> {
         let folder = self.world.folder().display().to_string();
         Ok(match edit {
-            Edit::Block(lines) => Edit::Block(complete::written(node, lines, &folder, &self.variables)?),
+            Edit::Block(lines) => {
+                let plain = self.world.style == Style::Plain && matches!(node.body, Body::Plain(Record::Query { .. }));
+                if let Some(line) = lines.iter().find(|line| plain && line.contains("<slt:ignore>")) {
+                    return Err(format!("{line:?} would be read as a pattern"));
+                }
+                // The rows of plain files have no names.
+                let mut variables: Variables = self.variables.clone();
+                variables.on &= !plain;
+                Edit::Block(complete::written(node, lines, &folder, &variables)?)
+            }
             Edit::Line(line, text) if self.variables.on => Edit::Line(line, self.variables.escape(&text)),
             other => other,
         })
@@ -66,6 +79,9 @@ impl FileRun<'_> {
             text += &format!("  {line}\n");
         }
         text += fault.diff.as_deref().unwrap_or_default();
+        for (variable, value) in &self.rounds {
+            text += &format!("  round      {variable} = {value}\n");
+        }
         let from = self.trail.len().saturating_sub(8);
         for (n, (place, head)) in self.trail.iter().enumerate().skip(from) {
             let mark = if n + 1 == self.trail.len() { "=>" } else { "  " };

@@ -62,6 +62,8 @@ struct Inner {
     started: Vec<(String, String)>,
     /// Names of the columns of the last answer.
     names: Vec<String>,
+    /// The rows of the last answer of a record of the crate.
+    answered: Vec<Vec<String>>,
     /// Files that were fed.
     fed: u64,
     /// Queries that a STOP has ended.
@@ -83,6 +85,7 @@ impl World {
             log: Vec::new(),
             started: Vec::new(),
             names: Vec::new(),
+            answered: Vec::new(),
             fed: 0,
             stopped: BTreeSet::new(),
         };
@@ -128,6 +131,16 @@ impl World {
     /// The names of the columns of the last answer.
     pub fn names(&self) -> Vec<String> {
         self.lock().names.clone()
+    }
+
+    /// Keeps the rows of an answer, before they are sorted and hashed.
+    pub fn keep_answered(&self, rows: &[Vec<String>]) {
+        self.lock().answered = rows.to_vec();
+    }
+
+    /// The rows of the last answer.
+    pub fn answered(&self) -> Vec<Vec<String>> {
+        std::mem::take(&mut self.lock().answered)
     }
 
     /// The queries that were started, in that order, and that the session knows: not those whose checkpoint takes no start.
