@@ -604,8 +604,7 @@ impl Cutter<'_> {
     }
 
     async fn sessions(&mut self, aggregate: Aggregate, keys: SessionKeys, above: Above) -> Result<Part> {
-        let watermarked = any(&aggregate.input, |node| WatermarkNode::of(node).is_some());
-        mode::check_aggregate(self.mode, keys.time.is_some(), true, watermarked)?;
+        mode::check_sessions(self.mode, keys.time.is_some(), keys.watermarked)?;
         let below = Above { sessions: keys.of_table, ..Above::OPERATOR };
         let input = self.cut(aggregate.input.as_ref().clone(), below).await?;
         if input.signed {

@@ -162,6 +162,15 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, wat
     .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
+/// The same for sessions; `watermarked`: their time is made of a watermarked one.
+pub fn check_sessions(mode: OutputMode, closes: bool, watermarked: bool) -> Result<()> {
+    if mode == OutputMode::Append && !closes && watermarked {
+        return Err(Error::unsupported("OUTPUT MODE APPEND wants sessions of a watermarked column itself: what an expression makes of it, or the start of its window, carries no watermark")
+            .help("session_window(column, …), or session_window(window_time(window), …), or use OUTPUT MODE UPDATE"));
+    }
+    check_aggregate(mode, closes, true, false)
+}
+
 /// Sorting and limits that no Top-N stands for.
 pub fn check_top(mode: OutputMode, sorts: bool, limits: bool, aggregates: bool) -> Result<()> {
     if mode == OutputMode::Complete || (!sorts && !limits) {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::common::Column;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -20,7 +21,7 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{AggregateSpec, Emit, Feed, SessionSpec};
 use crate::parser::OutputMode;
-use crate::planner::event_time::{EventTime, session_end};
+use crate::planner::event_time::{EventTime, event_time, session_end};
 use crate::planner::expand;
 use crate::planner::session_functions::{
     FoundSession, constant_gap, lowest, mentions_session, resolve_session, session_call, session_name,
@@ -37,6 +38,8 @@ pub struct SessionKeys {
     constant: bool,
     /// What the time is to the watermark, where it carries one.
     pub time: Option<EventTime>,
+    /// The time is made of one that carries a watermark.
+    pub watermarked: bool,
     /// They are those of `SESSION(…)`.
     pub of_table: bool,
 }
@@ -65,6 +68,7 @@ pub fn session_keys(aggregate: &Aggregate) -> Result<Option<SessionKeys>> {
         window: session_name(&names.bare(call.time), &names.bare(call.gap)),
         constant: constant_gap(call.gap).is_some(),
         time: session_end(session.input, call.time),
+        watermarked: call.time.column_refs().into_iter().any(|column| is_time(session.input, column)),
         of_table: session.of_table,
     }))
 }
@@ -78,6 +82,10 @@ fn fits(aggregate: &Aggregate, session: &FoundSession<'_>, by: &[Expr], bounds: 
     let keys = others.map(|(_, key)| Ok(lowest(&aggregate.input, bare(key))?)).collect::<Result<Vec<_>>>()?;
     let same = partition.iter().all(|key| keys.contains(key)) && keys.iter().all(|key| partition.contains(key));
     Ok(same && !session.filtered && !asked.contains(&true))
+}
+
+fn is_time(plan: &LogicalPlan, column: &Column) -> bool {
+    event_time(plan, &Expr::Column(column.clone())).is_some()
 }
 
 fn bare(key: &Expr) -> &Expr {
