@@ -179,21 +179,20 @@ fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()
     });
     let on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node);
     let remembers = aggregates || any(plan, on);
-    let (mut sorts, mut limits) = (false, false);
+    let (mut sorts, limits) = (false, limits_result(plan));
     let mut wrong = None;
     let walked = plan.apply(|node| {
         if !reads_stream(node) {
             return Ok(TreeNodeRecursion::Jump);
         }
         sorts |= matches!(node, LogicalPlan::Sort(_));
-        limits |= matches!(node, LogicalPlan::Limit(_)) || matches!(node, LogicalPlan::Sort(s) if s.fetch.is_some());
-        let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) && reads_stream(n);
+        let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_)) && reads_stream(n);
         let result =
             mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers || others)).and_then(|()| {
                 match node {
                     LogicalPlan::Aggregate(a) if any(&a.input, below) => {
-                        Err(Error::unsupported("ORDER BY and LIMIT below an aggregate can't run over a stream")
-                            .help("sort or limit the result instead, in OUTPUT MODE COMPLETE"))
+                        Err(Error::unsupported("ORDER BY below an aggregate can't run over a stream")
+                            .help("sort the result instead, in OUTPUT MODE COMPLETE, or add LIMIT n"))
                     }
                     _ => Ok(()),
                 }
@@ -211,6 +210,17 @@ fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()
             mode::check_top(output_mode, sorts, limits, aggregates)?;
             if aggregates || remembers { Ok(()) } else { mode::check_stateless(output_mode) }
         }
+    }
+}
+
+/// Whether what a plan gives, not what one of its operators is given, is limited.
+fn limits_result(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(_) => reads_stream(plan),
+        LogicalPlan::Sort(sort) if sort.fetch.is_some() => reads_stream(plan),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => false,
+        node if is_top(node) || is_join_of_streams(node) => false,
+        node => node.inputs().into_iter().any(limits_result),
     }
 }
 
@@ -334,7 +344,9 @@ impl Cutter<'_> {
                     None => self.aggregate(aggregate, above).await,
                 },
                 LogicalPlan::Distinct(distinct) => self.distinct(distinct, above).await,
-                LogicalPlan::Limit(limit) if self.mode == OutputMode::Append => self.limit(limit, above).await,
+                LogicalPlan::Limit(limit) if self.mode == OutputMode::Append || !above.top => {
+                    self.limit(limit, above).await
+                }
                 LogicalPlan::Join(join) if joins_streams => self.join(join, above).await,
                 LogicalPlan::Union(union) => self.union(union, above).await,
                 other => self.pass(other, above).await,
@@ -505,7 +517,7 @@ impl Cutter<'_> {
         Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
     }
 
-    /// In APPEND: the first rows there ever are.
+    /// In APPEND, and below another operator: the first rows there ever are.
     async fn limit(&mut self, limit: Limit, above: Above) -> Result<Part> {
         let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
@@ -516,6 +528,10 @@ impl Cutter<'_> {
         };
         let columns: Vec<_> = limit.input.schema().iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let part = self.cut(limit.input.as_ref().clone(), Above::OPERATOR).await?;
+        if part.signed {
+            return Err(Error::unsupported("LIMIT without ORDER BY can't run over rows that are taken back: which n came first is no answer when they go")
+                .help("add ORDER BY to it"));
+        }
         let exprs = part.plan.schema().columns().into_iter().map(Expr::Column).enumerate();
         let plan =
             LogicalPlanBuilder::from(part.plan).project(exprs.map(|(n, e)| e.alias(format!("c{n}"))))?.build()?;

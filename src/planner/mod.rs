@@ -5,6 +5,7 @@
 mod bit_xor;
 pub mod event_time;
 pub mod expand;
+mod fields;
 pub mod floats;
 pub mod hints;
 pub mod join_bounds;
@@ -63,6 +64,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     watermark::mark(&mut ast, &query.watermarks, &streams)?;
     within::mark(&mut ast, &query.within_watermark);
     windows::rewrite(&mut ast)?;
+    fields::rewrite(&mut ast);
     read_literals(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;
