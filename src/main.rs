@@ -70,7 +70,7 @@ struct TestArguments {
     /// Answer TAP
     #[arg(long)]
     tap: bool,
-    /// Files at once; as many as there are cores, where nothing is said
+    /// Files at once; twice as many as there are cores, where nothing is said
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Only a part of the files, such as 1/4; which file is in which part depends on its path alone
@@ -147,7 +147,10 @@ fn test(arguments: TestArguments) -> u8 {
             interrupt: regress::Interrupt::default(),
             only: arguments.subtest,
         },
-        jobs: arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
+        // A file waits for its engine's threads now and then.
+        jobs: arguments
+            .jobs
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() * 2), NonZeroUsize::get),
         repeat: arguments.repeat.get(),
         filter: arguments.filter,
         junit: arguments.junit,

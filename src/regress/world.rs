@@ -37,9 +37,30 @@ pub fn remove_folders() {
 /// # Errors
 /// It can't be made.
 pub fn new_folder() -> Result<tempfile::TempDir> {
-    let scratch = tempfile::Builder::new().prefix("levada-test-").tempdir();
-    let context = || format!("making a folder for a test in {}", std::env::temp_dir().display());
+    let folder = scratch_folder();
+    let scratch = tempfile::Builder::new().prefix("levada-test-").tempdir_in(&folder);
+    let context = || format!("making a folder for a test in {}", folder.display());
     scratch.map_err(|e| Error::io(context(), &e).help("TMPDIR names another place"))
+}
+
+/// Where TMPDIR says; without it in memory, where Linux keeps files in it and has room: a test makes hundreds of small files, none
+/// of which has to outlive it.
+fn scratch_folder() -> PathBuf {
+    const SHARED_MEMORY: &str = "/dev/shm";
+    const ENOUGH: u64 = 1 << 30;
+    if std::env::var_os("TMPDIR").is_none() && cfg!(target_os = "linux") && room_in(SHARED_MEMORY) >= ENOUGH {
+        return SHARED_MEMORY.into();
+    }
+    std::env::temp_dir()
+}
+
+/// Bytes that may be written into a folder; 0 where that can't be said.
+fn room_in(folder: &str) -> u64 {
+    use rustix::fs::{Access, access, statvfs};
+    if access(folder, Access::WRITE_OK).is_err() {
+        return 0;
+    }
+    statvfs(folder).map_or(0, |room| room.f_bavail.saturating_mul(room.f_frsize))
 }
 
 /// The world of one file, or of one run of a scenario.

@@ -1,7 +1,8 @@
 //! Which keys may be forgotten when: time → slots.
 //!
-//! A key's time may move. The entry under its old time is then stale, and is told from a valid one by the time that the
-//! slot has now; once most entries are stale they are made anew.
+//! Times lie in buckets of about a second, so that rows which each have a time of their own don't have a bucket each. A key's
+//! time may move: its entry in another bucket is then stale, and is told from a valid one by the time that the slot has now;
+//! once most entries are stale they are made anew.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::table::Slot;
 /// See the module's documentation.
 #[derive(Default)]
 pub struct ByTime {
-    buckets: BTreeMap<i64, Vec<Slot>>,
+    buckets: BTreeMap<i64, Bucket>,
     /// slot → its time.
     times: Vec<i64>,
     /// Slots with a time, and entries of buckets.
@@ -18,11 +19,25 @@ pub struct ByTime {
     entries: usize,
 }
 
+struct Bucket {
+    slots: Vec<Slot>,
+    /// No slot has a time before or behind these.
+    min: i64,
+    max: i64,
+}
+
 /// No time: such a slot is never due.
 const NEVER: i64 = i64::MAX;
 
 /// Fewer entries are not worth tidying.
 const FEW: usize = 4_096;
+
+/// Times that are equal but for so many bits, of microseconds, share a bucket.
+const WIDTH: u32 = 20;
+
+fn bucket_of(time: i64) -> i64 {
+    time >> WIDTH
+}
 
 impl ByTime {
     /// Gives a slot its time.
@@ -38,8 +53,13 @@ impl ByTime {
         self.live -= usize::from(old != NEVER);
         if time != NEVER {
             self.live += 1;
-            self.entries += 1;
-            self.buckets.entry(time).or_default().push(slot);
+            let fresh = || Bucket { slots: Vec::new(), min: time, max: time };
+            let bucket = self.buckets.entry(bucket_of(time)).or_insert_with(fresh);
+            (bucket.min, bucket.max) = (bucket.min.min(time), bucket.max.max(time));
+            if old == NEVER || bucket_of(old) != bucket_of(time) {
+                bucket.slots.push(slot);
+                self.entries += 1;
+            }
         }
         if self.entries > 2 * self.live + FEW {
             self.rebuild();
@@ -48,8 +68,9 @@ impl ByTime {
 
     /// Takes a slot's time away.
     pub fn clear(&mut self, slot: Slot) {
-        if (slot as usize) < self.times.len() {
-            self.set(slot, NEVER);
+        if let Some(time) = self.times.get_mut(slot as usize) {
+            let old = std::mem::replace(time, NEVER);
+            self.live -= usize::from(old != NEVER);
         }
     }
 
@@ -61,12 +82,17 @@ impl ByTime {
     /// The slots whose time is at or before `time`, in order of time.
     pub fn due(&self, time: i64) -> Vec<Slot> {
         let mut due = Vec::new();
-        for (at, slots) in self.buckets.range(..=time) {
+        for (at, bucket) in self.buckets.range(..=bucket_of(time)) {
             let first = due.len();
-            due.extend(slots.iter().copied().filter(|slot| self.times[*slot as usize] == *at));
+            due.extend(self.valid(*at, bucket).filter(|slot| self.times[*slot as usize] <= time));
+            if bucket.min < bucket.max {
+                due[first..].sort_unstable_by_key(|slot| (self.times[*slot as usize], *slot));
+            }
             // A slot whose time went away and came back is there twice.
             if self.entries > self.live && due.len() - first > 1 {
-                due[first..].sort_unstable();
+                if bucket.min == bucket.max {
+                    due[first..].sort_unstable();
+                }
                 let mut kept = first + 1;
                 for at in first + 1..due.len() {
                     if due[at] != due[kept - 1] {
@@ -82,73 +108,121 @@ impl ByTime {
 
     /// Whether any slot's time is at or before `time`.
     pub fn any_due(&self, time: i64) -> bool {
-        self.buckets.range(..=time).any(|(at, slots)| slots.iter().any(|slot| self.times[*slot as usize] == *at))
+        let has = |(at, bucket): (&i64, &Bucket)| {
+            bucket.min <= time && self.valid(*at, bucket).any(|slot| self.times[slot as usize] <= time)
+        };
+        self.buckets.range(..=bucket_of(time)).any(has)
     }
 
     /// The earliest time that a slot has.
     pub fn first(&self) -> Option<i64> {
-        let has = |(at, slots): &(&i64, &Vec<Slot>)| slots.iter().any(|slot| self.times[*slot as usize] == **at);
-        self.buckets.iter().find(has).map(|(at, _)| *at)
+        self.buckets.iter().find_map(|(at, bucket)| {
+            let mut times = self.valid(*at, bucket).map(|slot| self.times[slot as usize]);
+            if bucket.min == bucket.max { times.next() } else { times.min() }
+        })
     }
 
     /// Lets go of the entries up to `time`, whose slots have been cleared.
     pub fn pass(&mut self, time: i64) {
-        let rest = match time.checked_add(1) {
-            Some(next) => self.buckets.split_off(&next),
-            None => BTreeMap::new(),
-        };
+        let rest = self.buckets.split_off(&bucket_of(time));
         let passed = std::mem::replace(&mut self.buckets, rest);
-        self.entries -= passed.values().map(Vec::len).sum::<usize>();
+        self.entries -= passed.values().map(|bucket| bucket.slots.len()).sum::<usize>();
+        let at = bucket_of(time);
+        let Some(bucket) = self.buckets.get_mut(&at) else { return };
+        let before = bucket.slots.len();
+        let times = &self.times;
+        bucket.slots.retain(|slot| is_in(times[*slot as usize], at) && times[*slot as usize] > time);
+        bucket.min = bucket.min.max(time.saturating_add(1));
+        self.entries -= before - bucket.slots.len();
+        if bucket.slots.is_empty() {
+            self.buckets.remove(&at);
+        }
+    }
+
+    /// The slots of a bucket that are in no other.
+    fn valid<'a>(&'a self, at: i64, bucket: &'a Bucket) -> impl Iterator<Item = Slot> + 'a {
+        bucket.slots.iter().copied().filter(move |slot| is_in(self.times[*slot as usize], at))
     }
 
     /// Bytes in memory, about.
     pub fn memory(&self) -> usize {
-        self.buckets.len() * 48 + self.entries * 4 + self.times.len() * 8
+        self.buckets.len() * 72 + self.entries * 4 + self.times.len() * 8
     }
 
     fn rebuild(&mut self) {
-        self.buckets.clear();
-        for (slot, time) in self.times.iter().enumerate().filter(|(_, time)| **time != NEVER) {
-            self.buckets.entry(*time).or_default().push(slot as Slot);
+        let times = std::mem::take(&mut self.times);
+        *self = ByTime::default();
+        for (slot, time) in times.iter().enumerate().filter(|(_, time)| **time != NEVER) {
+            self.set(slot as Slot, *time);
         }
-        self.entries = self.live;
     }
+}
+
+/// Whether a time is one of a bucket's.
+fn is_in(time: i64, bucket: i64) -> bool {
+    time != NEVER && bucket_of(time) == bucket
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The same steps whether times share buckets or not.
     #[test]
     fn slots_are_due_by_the_time_they_have_now() {
-        let mut times = ByTime::default();
-        for (slot, time) in [(3, 10), (1, 5), (2, 10), (7, NEVER)] {
-            times.set(slot, time);
+        for second in [1, 1 << WIDTH, 3 << WIDTH] {
+            let mut times = ByTime::default();
+            for (slot, time) in [(3, 10), (1, 5), (2, 10)] {
+                times.set(slot, time * second);
+            }
+            times.set(7, NEVER);
+            assert_eq!(times.due(9 * second), [1]);
+            let mut both = times.due(10 * second);
+            both.sort_unstable();
+            assert_eq!(both, [1, 2, 3]);
+            times.set(3, 20 * second);
+            times.set(3, 10 * second);
+            assert_eq!(times.due(10 * second), [1, 2, 3]);
+            times.clear(1);
+            times.clear(9);
+            assert!(!times.any_due(9 * second) && times.any_due(10 * second));
+            assert_eq!(times.first(), Some(10 * second));
+            times.set(1, 30 * second);
+            times.clear(2);
+            times.clear(3);
+            times.pass(10 * second);
+            assert_eq!(times.due(i64::MAX - 1), [1]);
+            assert_eq!(times.first(), Some(30 * second));
+            times.pass(i64::MAX - 1);
+            assert_eq!(times.entries, 0);
         }
-        assert_eq!(times.due(9), [1]);
-        assert_eq!(times.due(10), [1, 3, 2]);
-        times.set(3, 20);
-        times.set(3, 10);
-        assert_eq!(times.due(10), [1, 2, 3]);
-        times.clear(1);
-        times.clear(9);
-        assert!(!times.any_due(9) && times.any_due(10));
-        assert_eq!(times.first(), Some(10));
-        times.set(1, 30);
-        times.clear(2);
-        times.clear(3);
-        times.pass(10);
-        assert_eq!((times.due(i64::MAX - 1), times.entries), (vec![1], 2));
-        assert_eq!(times.first(), Some(30));
+    }
+
+    #[test]
+    fn a_bucket_is_passed_in_part() {
+        let mut times = ByTime::default();
+        for slot in 0..1_000 {
+            times.set(slot, i64::from(999 - slot) - 500);
+        }
+        assert_eq!(times.due(-499), [999, 998]);
+        for slot in times.due(0) {
+            times.clear(slot);
+        }
+        times.pass(0);
+        assert_eq!((times.entries, times.live, times.first()), (499, 499, Some(1)));
+        assert!(!times.any_due(0) && times.any_due(1));
+        assert_eq!(times.due(2), [498, 497]);
     }
 
     #[test]
     fn a_time_that_moves_for_ever_costs_no_memory() {
-        let mut times = ByTime::default();
-        for time in 0..100_000 {
-            times.set(0, time);
+        for step in [1, 1 << WIDTH] {
+            let mut times = ByTime::default();
+            for time in 0..100_000 {
+                times.set(0, time * step);
+            }
+            assert!(times.entries < FEW + 4, "{}", times.entries);
+            assert_eq!((times.due(99_998 * step), times.due(99_999 * step)), (vec![], vec![0]));
         }
-        assert!(times.entries < FEW + 4, "{}", times.entries);
-        assert_eq!((times.due(99_998), times.due(99_999)), (vec![], vec![0]));
     }
 }

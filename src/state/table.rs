@@ -40,10 +40,12 @@ struct SlotInfo {
     place: Place,
     /// See [`StateTable::number`].
     number: u32,
+    /// The key's, in the index.
+    tag: u32,
 }
 
 impl SlotInfo {
-    const FREE: SlotInfo = SlotInfo { place: Place::NONE, number: NO_NUMBER };
+    const FREE: SlotInfo = SlotInfo { place: Place::NONE, number: NO_NUMBER, tag: 0 };
 }
 
 /// No number was given to the slot in this batch.
@@ -153,6 +155,7 @@ impl StateTable {
             (self.slots.len() - 1) as Slot
         });
         self.keys.set(slot, bytes);
+        self.slots[slot as usize].tag = tag;
         self.index.insert_unique(spread(tag), Entry { tag, slot }, |entry| spread(entry.tag));
         (slot, true)
     }
@@ -406,13 +409,13 @@ impl StateTable {
         chunks
             + members
             + self.keys.memory()
-            + self.slots.len() * 12
+            + self.slots.len() * size_of::<SlotInfo>()
             + self.index.capacity() * 9
             + self.by_time.memory()
     }
 
     fn forget_one(&mut self, slot: Slot) {
-        let tag = self.codec.hash(self.keys.get(slot)) as u32;
+        let SlotInfo { tag, .. } = self.slots[slot as usize];
         if let Ok(entry) = self.index.find_entry(spread(tag), |entry| entry.slot == slot) {
             entry.remove();
         }
@@ -441,7 +444,7 @@ impl StateTable {
         for (row, slot) in slots.iter().enumerate() {
             let new = Place { chunk: free as u32, row: row as u32 };
             let info = &mut self.slots[*slot as usize];
-            let old = std::mem::replace(info, SlotInfo { place: new, number: NO_NUMBER }).place;
+            let old = std::mem::replace(info, SlotInfo { place: new, number: NO_NUMBER, ..*info }).place;
             if old.chunk != free as u32 {
                 self.kill(old);
             }
