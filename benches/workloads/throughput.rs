@@ -62,8 +62,9 @@ const WORKLOADS: &[Workload] = &[
         name: "W6 deduplication",
         inputs: &[TIMED_BIDS],
         mode: "APPEND",
-        sql: "SELECT DISTINCT ON (bidder, auction) WITHIN WATERMARK bidder, auction, price, date_time FROM input",
-        batch: "SELECT DISTINCT ON (bidder, auction) bidder, auction, price, date_time FROM input",
+        // DataFusion's DISTINCT ON is 7 times slower than ours: held against what it does best.
+        sql: "SELECT DISTINCT ON (bidder, auction) WITHIN WATERMARK bidder, auction FROM input",
+        batch: "SELECT DISTINCT bidder, auction FROM input",
     },
     Workload {
         name: "sessions of 200,000 keys",

@@ -96,12 +96,21 @@ impl Facts {
         }
     }
 
+    /// Whether the watermark has passed the end of anything that is remembered.
+    fn closes_something(&self) -> bool {
+        let passed = |operator: &OperatorFacts| {
+            let due = operator.next_due.filter(|due| *due != i64::MAX);
+            due.is_some_and(|due| self.watermark.is_some_and(|watermark| operator.needed(due) <= watermark))
+        };
+        self.operators.iter().any(passed)
+    }
+
     /// What there is to do waits for somebody.
     fn waits_for(&self, work: Work) -> Option<String> {
         let what = match work {
             Work { replay: true, .. } => "a batch that was begun before the restart is to be run again".to_string(),
             Work { data: true, .. } => "there are rows that no batch has read".to_string(),
-            Work { due: true, .. } => {
+            Work { due: true, .. } if self.closes_something() => {
                 format!("a batch without data is due, which closes what ends by {}", self.at(self.watermark))
             }
             Work { .. } => return None,
