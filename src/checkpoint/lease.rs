@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 /// The right to write to a checkpoint, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// Its lock ends when it is closed.
-    _locked: File,
+    locked: File,
     run: String,
 }
 
@@ -50,12 +49,19 @@ impl Lease {
         let holder = super::text::to_line(&Holder { pid: std::process::id(), run: run.clone(), started })?;
         let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{holder}"));
         written.map_err(|e| failed("writing", &e))?;
-        Ok(Lease { _locked: file, run })
+        Ok(Lease { locked: file, run })
     }
 
     /// The id of the run that holds it: another one at every start.
     pub(super) fn run(&self) -> &str {
         &self.run
+    }
+}
+
+impl Drop for Lease {
+    /// Closing alone would not do: a program that is being started has a copy of the file for a moment, and the lock with it.
+    fn drop(&mut self) {
+        let _ = self.locked.unlock();
     }
 }
 

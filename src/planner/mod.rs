@@ -3,8 +3,11 @@
 //! What a mode makes possible is not judged here ([`crate::incremental`] does), nor is anything run.
 
 mod bit_xor;
+mod coerce;
+mod decimals;
 pub mod event_time;
 pub mod expand;
+mod extremes;
 mod fields;
 pub mod floats;
 pub mod hints;
@@ -51,6 +54,8 @@ pub fn register(ctx: &SessionContext) {
     }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
     ctx.register_udaf(AggregateUDF::from(bit_xor::BitXor::default()));
+    ctx.register_udaf(AggregateUDF::from(extremes::Extreme::min()));
+    ctx.register_udaf(AggregateUDF::from(extremes::Extreme::max()));
 }
 
 /// Plans a query over streams and tables. A stream stands in it as a scan of its source ([`stream_of`]), with its
@@ -80,6 +85,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
 /// Types that don't go together; a window finer than the unit of its time.
 pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
+    let plan = coerce::floats_win(plan)?;
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     window_functions::check_units(&plan)?;
     session_functions::check_sessions(&plan)?;
@@ -90,6 +96,7 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
     let plan = expand::expand(session_batch::expand(watermark::remove(open_streams(plan)?)?)?)?;
+    let plan = floats::unify_joins(plan)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {
         Some(stream) => {
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };

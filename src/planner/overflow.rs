@@ -1,16 +1,21 @@
-//! Integers that overflow are errors: `+`, `-`, `*` and `sum` in DataFusion wrap around.
+//! Integers and decimals that overflow are errors: `+`, `-`, `*` and `sum` in DataFusion wrap around, or leave the digits that a
+//! decimal has.
 //!
-//! Once types are final, arithmetic on integers becomes functions of ours, under the names it had; `sum` is registered over
-//! DataFusion's, and is DataFusion's in everything but the adding.
+//! Once types are final, arithmetic on integers becomes functions of ours, under the names it had, and that on decimals is looked
+//! over ([`super::decimals`]); `sum` is registered over DataFusion's, and is DataFusion's in everything but the adding.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use super::decimals;
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum};
 use arrow::compute::kernels::numeric;
 use arrow::compute::sum_checked;
-use arrow::datatypes::{ArrowNativeTypeOp, DataType, Field, FieldRef, Int64Type, UInt64Type};
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DataType, Decimal128Type, Field, FieldRef, Int64Type, MAX_DECIMAL128_FOR_EACH_PRECISION,
+    UInt64Type,
+};
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, exec_err, internal_err};
@@ -44,6 +49,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     };
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
     match types {
+        (Ok(DataType::Decimal128(..)), Ok(DataType::Decimal128(..))) => Transformed::yes(decimals::in_range(expr)),
         (Ok(left), Ok(right)) if left == right && left.is_integer() => {
             let args = vec![binary.left.as_ref().clone(), binary.right.as_ref().clone()];
             Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf((*function).clone(), args)))
@@ -152,12 +158,19 @@ impl AggregateUDFImpl for CheckedSum {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match args.return_field.data_type() {
-            DataType::Int64 if args.is_distinct => Ok(Box::new(OnceEach::<Int64Type>::new(self.0.accumulator(args)?))),
-            DataType::UInt64 if args.is_distinct => {
-                Ok(Box::new(OnceEach::<UInt64Type>::new(self.0.accumulator(args)?)))
+            DataType::Int64 if args.is_distinct => {
+                Ok(Box::new(OnceEach::<Int64Type>::new(self.0.accumulator(args)?, DataType::Int64)))
             }
-            DataType::Int64 => Ok(Box::new(OneSum::<Int64Type>::default())),
-            DataType::UInt64 => Ok(Box::new(OneSum::<UInt64Type>::default())),
+            DataType::UInt64 if args.is_distinct => {
+                Ok(Box::new(OnceEach::<UInt64Type>::new(self.0.accumulator(args)?, DataType::UInt64)))
+            }
+            DataType::Decimal128(..) if args.is_distinct => {
+                let of = args.return_field.data_type().clone();
+                Ok(Box::new(OnceEach::<Decimal128Type>::new(self.0.accumulator(args)?, of)))
+            }
+            of @ DataType::Int64 => Ok(Box::new(OneSum::<Int64Type>::new(of.clone()))),
+            of @ DataType::UInt64 => Ok(Box::new(OneSum::<UInt64Type>::new(of.clone()))),
+            of @ DataType::Decimal128(..) => Ok(Box::new(OneSum::<Decimal128Type>::new(of.clone()))),
             _ => self.0.accumulator(args),
         }
     }
@@ -168,8 +181,9 @@ impl AggregateUDFImpl for CheckedSum {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match args.return_field.data_type() {
-            DataType::Int64 => Ok(group_sums::<Int64Type>()),
-            DataType::UInt64 => Ok(group_sums::<UInt64Type>()),
+            of @ DataType::Int64 => Ok(group_sums::<Int64Type>(of)),
+            of @ DataType::UInt64 => Ok(group_sums::<UInt64Type>(of)),
+            of @ DataType::Decimal128(..) => Ok(group_sums::<Decimal128Type>(of)),
             _ => self.0.create_groups_accumulator(args),
         }
     }
@@ -195,23 +209,62 @@ impl AggregateUDFImpl for CheckedSum {
     }
 }
 
+/// What there is to do where a decimal overflows.
+const ROUND: &str = "cast its argument to DOUBLE, which rounds";
+
 /// The sum of one group.
 #[derive(Debug)]
 struct OneSum<T: ArrowPrimitiveType> {
     sum: Option<T::Native>,
+    of: DataType,
 }
 
-impl<T: ArrowPrimitiveType> Default for OneSum<T> {
-    fn default() -> Self {
-        OneSum { sum: None }
+impl<T: ArrowPrimitiveType> OneSum<T> {
+    fn new(of: DataType) -> Self {
+        OneSum { sum: None, of }
     }
 }
 
-impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumulator for OneSum<T> {
+/// The largest value of a type whose numbers go further than it does.
+trait Limited: Copy {
+    fn limit(of: &DataType) -> Option<Self>;
+}
+
+impl Limited for i64 {
+    fn limit(_: &DataType) -> Option<Self> {
+        None
+    }
+}
+
+impl Limited for u64 {
+    fn limit(_: &DataType) -> Option<Self> {
+        None
+    }
+}
+
+impl Limited for i128 {
+    fn limit(of: &DataType) -> Option<Self> {
+        match of {
+            DataType::Decimal128(precision, _) => {
+                MAX_DECIMAL128_FOR_EACH_PRECISION.get(usize::from(*precision)).copied()
+            }
+            _ => None,
+        }
+    }
+}
+
+fn fits<N: ArrowNativeTypeOp>(value: N, limit: Option<N>) -> bool {
+    limit.is_none_or(|limit| value.is_le(limit) && value.is_ge(limit.neg_wrapping()))
+}
+
+impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Limited> + std::fmt::Debug> Accumulator for OneSum<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         if let Some(more) = sum_checked(values[0].as_primitive::<T>())? {
-            let sum = self.sum.unwrap_or_default();
-            self.sum = Some(sum.add_checked(more)?);
+            let sum = self.sum.unwrap_or_default().add_checked(more)?;
+            if !fits(sum, T::Native::limit(&self.of)) {
+                return exec_err!("the sum overflows {}: {ROUND}", self.of);
+            }
+            self.sum = Some(sum);
         }
         Ok(())
     }
@@ -221,7 +274,7 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumul
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::new_primitive::<T>(self.sum, &T::DATA_TYPE)
+        ScalarValue::new_primitive::<T>(self.sum, &self.of)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -237,16 +290,17 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumul
 #[derive(Debug)]
 struct OnceEach<T> {
     values: Box<dyn Accumulator>,
-    of: PhantomData<fn() -> T>,
+    of: DataType,
+    primitive: PhantomData<fn() -> T>,
 }
 
 impl<T> OnceEach<T> {
-    fn new(values: Box<dyn Accumulator>) -> Self {
-        OnceEach { values, of: PhantomData }
+    fn new(values: Box<dyn Accumulator>, of: DataType) -> Self {
+        OnceEach { values, of, primitive: PhantomData }
     }
 }
 
-impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumulator for OnceEach<T> {
+impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Limited> + std::fmt::Debug> Accumulator for OnceEach<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.values.update_batch(values)
     }
@@ -256,7 +310,7 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumul
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut sum = OneSum::<T>::default();
+        let mut sum = OneSum::<T>::new(self.of.clone());
         for state in self.values.state()? {
             let ScalarValue::List(list) = state else { return internal_err!("distinct values that are no list") };
             sum.update_batch(&[list.values().clone()])?;
@@ -277,24 +331,31 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + std::fmt::Debug> Accumul
 struct GroupSums {
     sums: Box<dyn GroupsAccumulator>,
     overflowed: Arc<AtomicBool>,
+    of: DataType,
 }
 
-fn group_sums<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp> + Send>() -> Box<dyn GroupsAccumulator> {
+fn group_sums<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Limited> + Send>(
+    of: &DataType,
+) -> Box<dyn GroupsAccumulator> {
+    let limit = T::Native::limit(of);
     let overflowed = Arc::new(AtomicBool::new(false));
     let flag = overflowed.clone();
     let add = move |sum: &mut T::Native, value: T::Native| match sum.add_checked(value) {
-        Ok(added) => *sum = added,
-        Err(_) => flag.store(true, Ordering::Relaxed),
+        Ok(added) if fits(added, limit) => *sum = added,
+        _ => flag.store(true, Ordering::Relaxed),
     };
-    let sums = Box::new(PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, add));
-    Box::new(GroupSums { sums, overflowed })
+    let sums = Box::new(PrimitiveGroupsAccumulator::<T, _>::new(of, add));
+    Box::new(GroupSums { sums, overflowed, of: of.clone() })
 }
 
 impl GroupSums {
     fn checked(&self, done: Result<()>) -> Result<()> {
         done?;
         if self.overflowed.load(Ordering::Relaxed) {
-            return exec_err!("the sum of a group overflows: cast its argument to DECIMAL");
+            return match self.of {
+                DataType::Decimal128(..) => exec_err!("the sum of a group overflows {}: {ROUND}", self.of),
+                _ => exec_err!("the sum of a group overflows: cast its argument to DECIMAL"),
+            };
         }
         Ok(())
     }
