@@ -24,7 +24,8 @@ use futures::StreamExt;
 
 use super::batch_cell::BatchCell;
 use crate::delta::time::{from_millis, time_values, unit_of};
-use crate::planner::window_functions::{STARTS, WindowShape};
+use crate::planner::window_functions::STARTS;
+use crate::planner::window_shape::WindowShape;
 
 /// The panes of windows: as long as the greatest common divisor of size and slide.
 pub fn pane(shape: WindowShape) -> WindowShape {
