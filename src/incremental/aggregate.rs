@@ -129,13 +129,9 @@ pub async fn cut(
         let rows = instant(rows, input.schema())?;
         let tap = &mut |input| Tap::plan(input, rows.clone(), TapKind::Late(rule.clone()), request.cell);
         input = grouping_sets::under(input, tap)?;
-        let sliding = match windows {
-            Windows::Sliding(shape) if windows.overlaps() && panes_allowed(&groups, &functions, key) => Some(shape),
-            _ => None,
-        };
-        if let Some(shape) = sliding {
-            groups[key] = with_name(&groups[key], pane_call(&call, shape)?);
-            panes = Some((key, shape));
+        if let Some(pane) = pane(windows).filter(|_| panes_allowed(&groups, &functions, key)) {
+            groups[key] = with_name(&groups[key], pane_call(&call, pane)?);
+            panes = Some((key, windows));
         } else if windows.overlaps() {
             input = expand::spread(input, &call)?;
             let column = Expr::Column(Column::from_name(expand::WINDOW));
@@ -170,7 +166,7 @@ pub async fn cut(
         let partial = partial_of(&plan)?;
         Ok(match panes {
             None => partial,
-            Some((key, shape)) => Arc::new(PanesExec::new(partial, key, shape, cell.clone(), lag, never_late)),
+            Some((key, windows)) => Arc::new(PanesExec::new(partial, key, windows, cell.clone(), lag, never_late)),
         })
     };
     let first = Fragment::plan(request.state, &plan, request.partitions, ordered, &finish).await?;
@@ -262,11 +258,15 @@ fn window_name(call: &Expr, windows: Windows) -> String {
     let mut lengths = Vec::new();
     let mut offset = 0;
     match windows {
-        Windows::Sliding(shape) | Windows::Cumulating(shape) => {
+        Windows::Sliding(shape) => {
             lengths.push(interval_text(shape.size));
             if shape.slide != shape.size {
                 lengths.push(interval_text(shape.slide));
             }
+            offset = shape.offset;
+        }
+        Windows::Cumulating(shape) => {
+            lengths.extend([shape.slide, shape.size].map(interval_text));
             offset = shape.offset;
         }
         Windows::Calendar(calendar) => {
@@ -286,9 +286,8 @@ fn window_name(call: &Expr, windows: Windows) -> String {
     }
 }
 
-fn pane_call(call: &Expr, shape: WindowShape) -> Result<Expr> {
+fn pane_call(call: &Expr, pane: WindowShape) -> Result<Expr> {
     let Expr::ScalarFunction(call) = call else { return Err(Error::internal("a window that is no call")) };
-    let pane = pane(shape);
     let args = vec![call.args[0].clone(), lit(pane.size), lit(pane.slide), lit(pane.offset)];
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(START.clone(), args)))
 }
