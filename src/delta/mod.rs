@@ -4,6 +4,7 @@
 //! that is proved to only ever append carries no ops. This room also turns keys into bytes ([`keys`]) and
 //! spreads them over partitions.
 
+pub mod calendar;
 pub mod keys;
 mod op;
 pub mod own;

@@ -160,7 +160,7 @@ impl OperatorFacts {
             waits: node.spec.waits(),
             rows: operators.rows(),
             next_due: operators.next_due(),
-            windows: forgets_by.is_some_and(|name| name.contains("window")),
+            windows: forgets_by.is_some_and(|name| name.contains("window") || name.contains("cumulate(")),
             lag: node.lag,
             // A sentence for a person: that it can't be made fails nothing.
             spent: operators.spent().ok().flatten(),

@@ -21,12 +21,14 @@ use super::names::Names;
 use super::panes::{PanesExec, pane};
 use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::calendar::Lasts;
 use crate::error::{Error, Result};
 use crate::operator::{ChainSpec, Emit};
 use crate::parser::OutputMode;
-use crate::planner::event_time::{EventTime, event_time};
+use crate::planner::event_time::{EventTime, closing, event_time};
 use crate::planner::session_functions::{session_call, session_name};
-use crate::planner::window_functions::{LAST, START, Which, WindowShape, window_call};
+use crate::planner::window_functions::{LAST, START, window_call};
+use crate::planner::window_shape::{WindowShape, Windows};
 use crate::planner::{ORDERED, expand, interval_text};
 
 /// The time among an aggregation's keys, if there is one.
@@ -41,28 +43,21 @@ pub struct TimeKey {
 
 /// Finds the key that the watermark closes.
 pub fn time_key(aggregate: &Aggregate) -> Option<TimeKey> {
-    let times: Vec<TimeKey> = aggregate
-        .group_expr
-        .iter()
-        .enumerate()
-        .filter_map(|(key, expr)| {
-            let time = event_time(&aggregate.input, expr)?;
-            Some(TimeKey { key, time, call: start_call(expr).is_some() })
-        })
-        .collect();
-    times.iter().find(|t| t.time != EventTime::Time).or(times.first()).copied()
+    let keys = aggregate.group_expr.iter().enumerate();
+    let (key, time) = closing(keys.filter_map(|(key, expr)| Some((key, event_time(&aggregate.input, expr)?))))?;
+    Some(TimeKey { key, time, call: call_of(&aggregate.group_expr[key]).is_some() })
 }
 
 /// Whether any key is a window or a time, watermarked or not.
 pub fn groups_by_time(aggregate: &Aggregate) -> bool {
     let schema = aggregate.input.schema();
-    aggregate.group_expr.iter().any(|e| start_call(e).is_some() || e.get_type(schema).is_ok_and(|t| t.is_temporal()))
+    aggregate.group_expr.iter().any(|e| call_of(e).is_some() || e.get_type(schema).is_ok_and(|t| t.is_temporal()))
 }
 
-fn start_call(expr: &Expr) -> Option<&Expr> {
+fn call_of(expr: &Expr) -> Option<&Expr> {
     match expr {
-        Expr::Alias(alias) => start_call(&alias.expr),
-        other => window_call(other).filter(|c| c.which == Which::Start).map(|_| other),
+        Expr::Alias(alias) => call_of(&alias.expr),
+        other => window_call(other).filter(|call| call.which.gives_windows()).map(|_| other),
     }
 }
 
@@ -114,17 +109,17 @@ pub async fn cut(
     let names = Named::of(aggregate);
     let mut functions: Vec<Expr> = names.order.iter().map(|n| aggregate.aggr_expr[*n].clone()).collect();
     let mut panes = None;
-    let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, start_call(e)?.clone())));
+    let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, call_of(e)?.clone())));
     if let Some((key, call)) = call {
-        let shape =
-            window_call(&call).and_then(|c| c.shape()).ok_or_else(|| Error::internal("a window without a shape"))?;
+        let windows =
+            window_call(&call).and_then(|c| c.windows()).ok_or_else(|| Error::internal("a window without a shape"))?;
         groups[key] = call.clone().alias(&names.keys[key]);
         let rule = LateRule {
             operator,
             lag,
-            size: 0,
+            lasts: Lasts::NOTHING,
             last_instant: false,
-            windows: Some(shape),
+            windows: Some(windows),
             drop_null: true,
             count: true,
             never_late,
@@ -134,16 +129,17 @@ pub async fn cut(
         let rows = instant(rows, input.schema())?;
         let tap = &mut |input| Tap::plan(input, rows.clone(), TapKind::Late(rule.clone()), request.cell);
         input = grouping_sets::under(input, tap)?;
-        if shape.overlaps() && panes_allowed(&groups, &functions, key) {
-            groups[key] = with_name(&groups[key], pane_call(&call, shape)?);
-            panes = Some((key, shape));
-        } else if shape.overlaps() {
+        if let Some(pane) = pane(windows).filter(|_| panes_allowed(&groups, &functions, key)) {
+            groups[key] = with_name(&groups[key], pane_call(&call, pane)?);
+            panes = Some((key, windows));
+        } else if windows.overlaps() {
             input = expand::spread(input, &call)?;
             let column = Expr::Column(Column::from_name(expand::WINDOW));
             let rule = LateRule {
                 operator,
                 lag,
-                size: shape.size,
+                // The column holds what the windows are known by.
+                lasts: if matches!(windows, Windows::Cumulating(_)) { Lasts::NOTHING } else { windows.lasts() },
                 last_instant: false,
                 windows: None,
                 drop_null: true,
@@ -170,7 +166,7 @@ pub async fn cut(
         let partial = partial_of(&plan)?;
         Ok(match panes {
             None => partial,
-            Some((key, shape)) => Arc::new(PanesExec::new(partial, key, shape, cell.clone(), lag, never_late)),
+            Some((key, windows)) => Arc::new(PanesExec::new(partial, key, windows, cell.clone(), lag, never_late)),
         })
     };
     let first = Fragment::plan(request.state, &plan, request.partitions, ordered, &finish).await?;
@@ -208,9 +204,9 @@ impl Named {
                 let window = session_name(&names.bare(session.time), &names.bare(session.gap));
                 return format!("{window}.{}", if session.end { "end" } else { "start" });
             }
-            let window = start_call(expr).map(|call| names.bare(call));
-            let shape = window.as_ref().and_then(|call| Some((call, window_call(call)?.shape()?)));
-            shape.map_or_else(|| names.name(expr), |(call, shape)| window_name(call, shape))
+            let window = call_of(expr).map(|call| names.bare(call));
+            let windows = window.as_ref().and_then(|call| Some((call, window_call(call)?.windows()?)));
+            windows.map_or_else(|| names.name(expr), |(call, windows)| window_name(call, windows))
         };
         let mut functions: Vec<String> = aggregate.aggr_expr.iter().map(|expr| names.name(expr)).collect();
         let mut order: Vec<usize> = (0..functions.len()).collect();
@@ -257,21 +253,41 @@ pub fn order_matters(expr: &Expr) -> bool {
 }
 
 /// What EXPLAIN and the state's schema call a window's start: `window(ts, 10 seconds).start`.
-fn window_name(call: &Expr, shape: WindowShape) -> String {
+fn window_name(call: &Expr, windows: Windows) -> String {
     let time = window_call(call).map(|c| c.time.to_string()).unwrap_or_default();
-    let mut lengths = vec![interval_text(shape.size)];
-    if shape.slide != shape.size {
-        lengths.push(interval_text(shape.slide));
+    let mut lengths = Vec::new();
+    let mut offset = 0;
+    match windows {
+        Windows::Sliding(shape) => {
+            lengths.push(interval_text(shape.size));
+            if shape.slide != shape.size {
+                lengths.push(interval_text(shape.slide));
+            }
+            offset = shape.offset;
+        }
+        Windows::Cumulating(shape) => {
+            lengths.extend([shape.slide, shape.size].map(interval_text));
+            offset = shape.offset;
+        }
+        Windows::Calendar(calendar) => {
+            lengths.push(calendar.to_string());
+            if calendar.months != 0 {
+                lengths.push(format!("offset {} months", calendar.months));
+            }
+            offset += calendar.micros;
+        }
     }
-    if shape.offset != 0 {
-        lengths.push(format!("offset {}", interval_text(shape.offset)));
+    if offset != 0 {
+        lengths.push(format!("offset {}", interval_text(offset)));
     }
-    format!("window({time}, {}).start", lengths.join(", "))
+    match windows {
+        Windows::Cumulating(_) => format!("cumulate({time}, {}).end", lengths.join(", ")),
+        _ => format!("window({time}, {}).start", lengths.join(", ")),
+    }
 }
 
-fn pane_call(call: &Expr, shape: WindowShape) -> Result<Expr> {
+fn pane_call(call: &Expr, pane: WindowShape) -> Result<Expr> {
     let Expr::ScalarFunction(call) = call else { return Err(Error::internal("a window that is no call")) };
-    let pane = pane(shape);
     let args = vec![call.args[0].clone(), lit(pane.size), lit(pane.slide), lit(pane.offset)];
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(START.clone(), args)))
 }
@@ -322,14 +338,14 @@ pub fn late_tap(
     drop_null: bool,
     request: &Request<'_>,
 ) -> Result<LogicalPlan> {
-    let size = match time {
-        EventTime::WindowStart(shape) => shape.size,
-        _ => 0,
+    let lasts = match time {
+        EventTime::WindowStart(windows) => windows.lasts(),
+        _ => Lasts::NOTHING,
     };
     let rule = LateRule {
         operator: request.operator,
         lag: request.lag,
-        size,
+        lasts,
         last_instant: time == EventTime::WindowLast,
         windows: None,
         drop_null,

@@ -10,6 +10,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use super::aggregate::{Counts, Named, Request, TimeKey};
 use super::linear::Linear;
 use super::lower::{ElementsOf, Lowered, lower};
+use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
@@ -167,10 +168,10 @@ fn forget_by(time: TimeKey, data_type: &DataType) -> Result<ForgetBy> {
 
 /// How rows are forgotten by a column that stands for such a time.
 pub fn forget_at(column: usize, time: EventTime, data_type: &DataType) -> Result<ForgetBy> {
-    let size = match time {
-        EventTime::WindowStart(shape) => shape.in_unit(unit_of(data_type)?)?.size,
-        EventTime::WindowLast => 1,
-        _ => 0,
+    let lasts = match time {
+        EventTime::WindowStart(windows) => windows.lasts_in(unit_of(data_type)?)?,
+        EventTime::WindowLast => Lasts::Units(1),
+        _ => Lasts::NOTHING,
     };
-    Ok(ForgetBy { column, size })
+    Ok(ForgetBy { column, lasts })
 }

@@ -38,7 +38,7 @@ use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top};
+use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top, window_keys};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
@@ -69,7 +69,8 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let plan = prepare(state, grouping_sets::spread(plan)?, mode == OutputMode::Complete)?;
+    let plan = grouping_sets::spread(window_keys::lift(plan)?)?;
+    let plan = prepare(state, plan, mode == OutputMode::Complete)?;
     let top = top_aggregate(&plan)?;
     let others = any(&plan, |node| is_join_of_streams(node) || (gives_sessions(node) && reads_stream(node)));
     check(&plan, others, mode)?;

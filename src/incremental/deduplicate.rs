@@ -12,6 +12,7 @@ use super::aggregate::{Request, hydrated, late_tap, strip_alias};
 use super::chain::{forget_at, numbered};
 use super::fragment::Fragment;
 use super::names::Names;
+use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
 use crate::error::{Error, Result};
@@ -56,7 +57,8 @@ impl Deduplication {
         keys.retain(|key| !is_mark(key));
         let within = if keys.len() < before { Some(within(input)?) } else { None };
         let times = keys.iter().enumerate().filter_map(|(n, key)| Some((n, event_time(input, key)?)));
-        let time = if within.is_some() { None } else { times.into_iter().next() };
+        // The first that closes keys; a window that grows is closed by its end.
+        let time = times.filter(|_| within.is_none()).min_by_key(|(_, time)| time.is_growing());
         Ok(Deduplication { keys, columns, schema, time, within })
     }
 
@@ -105,9 +107,9 @@ impl Deduplication {
             (Some((key, time)), _) => Some(forget_at(*key, *time, field(*key).data_type())?),
             (None, Some((column, delay))) => {
                 let data_type = field(time_at).data_type().clone();
-                let size = units(*delay, &data_type)?;
+                let lasts = Lasts::Units(units(*delay, &data_type)?);
                 row_fields.push(numbered(time_at, &names.name(column), &data_type));
-                Some(ForgetBy { column: time_at, size })
+                Some(ForgetBy { column: time_at, lasts })
             }
             (None, None) => None,
         };

@@ -102,7 +102,8 @@ fn way_out(state: &StateSpec, mode: OutputMode) -> String {
 fn time_among(keys: &Schema) -> Option<String> {
     keys.fields().iter().find_map(|field| {
         let name = field.name().split_once(':').map_or(field.name().as_str(), |(_, name)| name);
-        match name.trim_start_matches("session_").strip_prefix("window(") {
+        let window = name.trim_start_matches("session_").strip_prefix("window(").or(name.strip_prefix("cumulate("));
+        match window {
             Some(call) => call.split_once(',').map(|(time, _)| time.to_string()),
             None => (field.data_type().is_temporal() && !name.contains('(')).then(|| name.to_string()),
         }

@@ -12,6 +12,7 @@ use super::join::Terms;
 use super::lower::values_of;
 use super::retract;
 use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
 use crate::operator::{JoinKind, JoinSide, OWN_COLUMNS, SideColumn};
@@ -69,7 +70,7 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
         let rule = LateRule {
             operator: request.operator,
             lag: request.lag,
-            size: if last_instant { 0 } else { bounds.ends[n] },
+            lasts: Lasts::Units(if last_instant { 0 } else { bounds.ends[n] }),
             last_instant,
             windows: None,
             drop_null: false,

@@ -30,6 +30,7 @@ mod tap;
 mod top;
 mod upsert_key;
 mod values;
+mod window_keys;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

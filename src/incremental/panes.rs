@@ -1,7 +1,8 @@
 //! Overlapping windows, counted in panes: partial states of a pane are handed to every window that holds it.
 //!
 //! ```text
-//! windows of 10 s every 2 s; panes of 2 s        pane 08 → windows 00, 02, 04, 06, 08
+//! windows of 10 s every 2 s; panes of 2 s            pane 08 → windows that begin at 00, 02, 04, 06, 08
+//! windows of 2 s that grow to 10 s; panes of 2 s     pane 04 → windows that end at 06, 08, 10
 //! ```
 //! Rows are aggregated once, by pane; only the few partial rows are spread over windows.
 
@@ -24,12 +25,17 @@ use futures::StreamExt;
 
 use super::batch_cell::BatchCell;
 use crate::delta::time::{from_millis, time_values, unit_of};
-use crate::planner::window_functions::{STARTS, WindowShape};
+use crate::planner::window_functions::{CUMULATE_ENDS, STARTS};
+use crate::planner::window_shape::{WindowShape, Windows};
 
-/// The panes of windows: as long as the greatest common divisor of size and slide.
-pub fn pane(shape: WindowShape) -> WindowShape {
-    let size = gcd(shape.size, shape.slide);
-    WindowShape { size, slide: size, offset: shape.offset % size }
+/// The panes of windows that overlap: as long as the greatest common divisor of size and slide, or as a step.
+pub fn pane(windows: Windows) -> Option<WindowShape> {
+    let (size, offset) = match windows {
+        Windows::Sliding(shape) => (gcd(shape.size, shape.slide), shape.offset),
+        Windows::Cumulating(shape) => (shape.slide, shape.offset),
+        Windows::Calendar(_) => return None,
+    };
+    windows.overlaps().then_some(WindowShape { size, slide: size, offset: offset % size })
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -39,9 +45,9 @@ fn gcd(a: i64, b: i64) -> i64 {
 /// Spreads partial rows over the windows that hold their pane; windows that have ended are left out.
 pub struct PanesExec {
     input: Arc<dyn ExecutionPlan>,
-    /// The column that holds the pane's start, and in the output the window's.
+    /// The column that holds the pane's start, and in the output what the window is known by.
     column: usize,
-    shape: WindowShape,
+    windows: Windows,
     cell: Arc<BatchCell>,
     /// As of [`super::tap::LateRule`].
     lag: i64,
@@ -54,7 +60,7 @@ impl PanesExec {
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         column: usize,
-        shape: WindowShape,
+        windows: Windows,
         cell: Arc<BatchCell>,
         lag: i64,
         never_late: bool,
@@ -67,26 +73,29 @@ impl PanesExec {
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        PanesExec { input, column, shape, cell, lag, never_late, properties: Arc::new(properties) }
+        PanesExec { input, column, windows, cell, lag, never_late, properties: Arc::new(properties) }
     }
 }
 
 impl fmt::Debug for PanesExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PanesExec({:?})", self.shape)
+        write!(f, "PanesExec({:?})", self.windows)
     }
 }
 
 impl DisplayAs for PanesExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let text = crate::planner::interval_text;
-        write!(
-            f,
-            "PanesExec: windows of {} every {} from panes of {}",
-            text(self.shape.size),
-            text(self.shape.slide),
-            text(pane(self.shape).size)
-        )
+        match self.windows {
+            Windows::Sliding(shape) => {
+                write!(f, "PanesExec: windows of {} every {}", text(shape.size), text(shape.slide))?
+            }
+            Windows::Cumulating(shape) => {
+                write!(f, "PanesExec: windows of {} up to {}", text(shape.slide), text(shape.size))?
+            }
+            Windows::Calendar(calendar) => write!(f, "PanesExec: windows of {calendar}")?,
+        }
+        pane(self.windows).map_or(Ok(()), |pane| write!(f, " from panes of {}", text(pane.size)))
     }
 }
 
@@ -112,15 +121,15 @@ impl ExecutionPlan for PanesExec {
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return datafusion::common::internal_err!("panes have one input") };
-        Ok(Arc::new(PanesExec::new(input, self.column, self.shape, self.cell.clone(), self.lag, self.never_late)))
+        Ok(Arc::new(PanesExec::new(input, self.column, self.windows, self.cell.clone(), self.lag, self.never_late)))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
-        let (column, shape, schema) = (self.column, self.shape, self.schema());
+        let (column, windows, schema) = (self.column, self.windows, self.schema());
         let late = if self.never_late { None } else { self.cell.info().behind(self.lag).late_watermark };
         let out = schema.clone();
-        let stream = input.map(move |batch| spread(&batch?, column, shape, late, &out));
+        let stream = input.map(move |batch| spread(&batch?, column, windows, late, &out));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
     }
 }
@@ -128,10 +137,16 @@ impl ExecutionPlan for PanesExec {
 fn spread(
     batch: &RecordBatch,
     column: usize,
-    shape: WindowShape,
+    windows: Windows,
     late: Option<i64>,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
+    let (function, shape, lasts) = match windows {
+        Windows::Sliding(shape) => (&STARTS, shape, shape.size),
+        // What they are known by is the end.
+        Windows::Cumulating(shape) => (&CUMULATE_ENDS, shape, 0),
+        Windows::Calendar(_) => return datafusion::common::internal_err!("windows of the calendar have no panes"),
+    };
     let panes = batch.column(column);
     let unit = unit_of(panes.data_type())?;
     let length = |micros| datafusion::logical_expr::ColumnarValue::Scalar(ScalarValue::Int64(Some(micros)));
@@ -144,27 +159,28 @@ fn spread(
         ],
         arg_fields: Vec::new(),
         number_rows: batch.num_rows(),
-        return_field: Arc::new(Field::new("starts", STARTS.return_type(&[panes.data_type().clone()])?, true)),
+        return_field: Arc::new(Field::new("starts", function.return_type(&[panes.data_type().clone()])?, true)),
         config_options: Arc::default(),
     };
-    let starts = STARTS.invoke_with_args(args)?.into_array(batch.num_rows())?;
-    let starts = starts.as_list::<i32>();
-    let values = time_values(starts.values())?;
-    let (size, late) = (shape.in_unit(unit)?.size, late.map(|w| from_millis(w, unit)));
+    let known = function.invoke_with_args(args)?.into_array(batch.num_rows())?;
+    let known = known.as_list::<i32>();
+    let values = time_values(known.values())?;
+    let lasts = Windows::Sliding(WindowShape { size: lasts, ..shape }).lasts_in(unit)?;
+    let late = late.map(|w| from_millis(w, unit));
     let mut rows = Vec::with_capacity(values.len());
-    let mut windows = Vec::with_capacity(values.len());
+    let mut known_by = Vec::with_capacity(values.len());
     for row in 0..batch.num_rows() {
-        let (from, to) = (starts.value_offsets()[row], starts.value_offsets()[row + 1]);
+        let (from, to) = (known.value_offsets()[row], known.value_offsets()[row + 1]);
         for at in from..to {
-            if late.is_none_or(|late| values.value(at as usize).saturating_add(size) > late) {
+            if late.is_none_or(|late| lasts.end(values.value(at as usize), unit) > late) {
                 rows.push(row as u32);
-                windows.push(at as u32);
+                known_by.push(at as u32);
             }
         }
     }
-    let (rows, windows) = (UInt32Array::from(rows), UInt32Array::from(windows));
+    let (rows, known_by) = (UInt32Array::from(rows), UInt32Array::from(known_by));
     let mut columns = batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>()?;
-    columns[column] = take(starts.values(), &windows, None)?;
+    columns[column] = take(known.values(), &known_by, None)?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }

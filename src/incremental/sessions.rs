@@ -17,6 +17,7 @@ use super::fragment::{Fragment, as_aggregate, partial_of};
 use super::names::Names;
 use super::rehearsal::rehearse_sessions;
 use super::tap::{LateRule, Tap, TapKind};
+use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{AggregateSpec, Emit, Feed, SessionSpec};
@@ -115,7 +116,7 @@ pub async fn cut(
     let rule = LateRule {
         operator,
         lag,
-        size: 0,
+        lasts: Lasts::NOTHING,
         last_instant: keys.time == Some(EventTime::WindowLast),
         windows: None,
         drop_null: true,

@@ -23,8 +23,9 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
 use super::batch_cell::{BatchCell, Dropped, TimeStats};
+use crate::delta::calendar::Lasts;
 use crate::delta::time::{Unit, from_millis, millis_floor, time_values, unit_of};
-use crate::planner::window_functions::WindowShape;
+use crate::planner::window_shape::{WindowShape, Windows};
 
 /// What a tap does with the times it sees.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,12 +43,12 @@ pub struct LateRule {
     pub operator: usize,
     /// What that operator's watermark is behind the query's, in milliseconds.
     pub lag: i64,
-    /// What the time's end is behind the time: 0, or the size of the window it starts.
-    pub size: i64,
+    /// How long what the time stands for lasts, in microseconds: not at all, or as long as the window it starts.
+    pub lasts: Lasts,
     /// The time is the last instant of what it stands for: the end is one unit later.
     pub last_instant: bool,
     /// The windows that the time falls into; then the row is late when the last of them has ended.
-    pub windows: Option<WindowShape>,
+    pub windows: Option<Windows>,
     /// A row without a time joins no window.
     pub drop_null: bool,
     /// Late rows are counted here; otherwise they were counted before.
@@ -274,13 +275,11 @@ impl Work {
             }
         }
         let watermark = watermark.map(|w| from_millis(w, unit));
-        let size = WindowShape { size: rule.size, slide: 1, offset: 0 };
-        let size = if rule.size == 0 { i64::from(rule.last_instant) } else { size_in(size, unit)? };
-        let windows = rule.windows.map(|shape| shape.in_unit(unit)).transpose()?;
+        let judge = Judge::of(rule, unit)?;
         let (mut late_rows, mut late_contributions) = (0u64, 0u64);
         let mut judge = |time: i64| {
             let Some(watermark) = watermark else { return true };
-            let (late, closed) = judge(time, size, windows, watermark);
+            let (late, closed) = judge.of_row(time, watermark);
             late_rows += u64::from(late);
             late_contributions += closed;
             !late
@@ -299,30 +298,63 @@ impl Work {
     }
 }
 
-fn size_in(shape: WindowShape, unit: Unit) -> Result<i64> {
-    Ok(WindowShape { slide: shape.size, ..shape }.in_unit(unit)?.size)
+/// A [`LateRule`] in the unit of its times.
+struct Judge {
+    unit: Unit,
+    windows: Option<Windows>,
+    lasts: Lasts,
 }
 
-/// Whether a row is late, and how many of its contributions are.
-fn judge(time: i64, size: i64, windows: Option<WindowShape>, watermark: i64) -> (bool, u64) {
-    let Some(shape) = windows else {
-        let late = time.saturating_add(size) <= watermark;
-        return (late, u64::from(late));
-    };
-    let Some(last) = shape.last_start(time) else { return (false, 0) };
-    if last.saturating_sub(shape.size) > watermark {
-        return (false, 0); // not even the oldest window that could hold the time has ended
+impl Judge {
+    fn of(rule: &LateRule, unit: Unit) -> Result<Self> {
+        let in_unit = |shape: WindowShape| shape.in_unit(unit);
+        let windows = match rule.windows {
+            Some(Windows::Sliding(shape)) => Some(Windows::Sliding(in_unit(shape)?)),
+            Some(Windows::Cumulating(shape)) => Some(Windows::Cumulating(in_unit(shape)?)),
+            other => other,
+        };
+        let lasts = match rule.lasts {
+            Lasts::Units(0) => Lasts::Units(i64::from(rule.last_instant)),
+            Lasts::Units(size) => Lasts::Units(in_unit(WindowShape { size, slide: size, offset: 0 })?.size),
+            calendar => calendar,
+        };
+        Ok(Judge { unit, windows, lasts })
     }
-    let (mut start, mut closed, mut open) = (last, 0, 0);
-    while start.saturating_add(shape.size) > time {
-        if start.saturating_add(shape.size) <= watermark {
-            closed += 1
-        } else {
-            open += 1
+
+    /// Whether a row is late, and how many of its contributions are.
+    fn of_row(&self, time: i64, watermark: i64) -> (bool, u64) {
+        let shape = match self.windows {
+            None => return self.once(&self.lasts, time, watermark),
+            Some(Windows::Calendar(calendar)) => return self.once(&Lasts::Calendar(calendar), time, watermark),
+            Some(Windows::Cumulating(shape)) => {
+                let Some((first, last)) = shape.ends(time) else { return (false, 0) };
+                let closed = if first > watermark { 0 } else { (watermark.min(last) - first) / shape.slide + 1 };
+                return (last <= watermark, closed.unsigned_abs());
+            }
+            Some(Windows::Sliding(shape)) => shape,
+        };
+        let Some(last) = shape.last_start(time) else { return (false, 0) };
+        if last.saturating_sub(shape.size) > watermark {
+            return (false, 0); // not even the oldest window that could hold the time has ended
         }
-        start = start.saturating_sub(shape.slide);
+        let (mut start, mut closed, mut open) = (last, 0, 0);
+        while start.saturating_add(shape.size) > time {
+            if start.saturating_add(shape.size) <= watermark {
+                closed += 1
+            } else {
+                open += 1
+            }
+            start = start.saturating_sub(shape.slide);
+        }
+        (open == 0, closed)
     }
-    (open == 0, closed)
+
+    /// Of what begins at a time, or is a stretch of the calendar around it.
+    fn once(&self, lasts: &Lasts, time: i64, watermark: i64) -> (bool, u64) {
+        // What is newer than the watermark has not ended.
+        let late = time <= watermark && lasts.end(time, self.unit) <= watermark;
+        (late, u64::from(late))
+    }
 }
 
 fn stats(times: &Int64Array, unit: Unit, horizon: Option<i64>) -> TimeStats {

@@ -18,15 +18,13 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Bound, Emit, Rank, TopSpec};
 use crate::parser::OutputMode;
-use crate::planner::event_time::{EventTime, event_time};
+use crate::planner::event_time::{EventTime, closing, event_time};
 use crate::planner::expand;
 use crate::planner::top::TopNode;
 
 /// The time among what rows are partitioned by, found while watermarks can still be seen: its number, and what it is.
 pub fn time_of(top: &TopNode) -> Option<(usize, EventTime)> {
-    let times = top.partition_by.iter().enumerate().filter_map(|(n, expr)| Some((n, event_time(&top.input, expr)?)));
-    let times: Vec<(usize, EventTime)> = times.collect();
-    times.iter().find(|(_, time)| *time != EventTime::Time).or(times.first()).copied()
+    closing(top.partition_by.iter().enumerate().filter_map(|(n, expr)| Some((n, event_time(&top.input, expr)?))))
 }
 
 /// The columns of its result.

@@ -160,7 +160,7 @@ impl ChainSpec {
     fn bound(&self, row: &str) -> String {
         let spec = &self.aggregate;
         match spec.forget {
-            Some(by) => format!("{row}, until the watermark reaches the end of {}", bare(spec.keys[by.column].name())),
+            Some(by) => format!("{row}, until the watermark reaches {}", by.end_of(&spec.keys[by.column])),
             None if spec.emit == Emit::All => format!("{row}, kept for ever (COMPLETE sends all of them)"),
             None => format!("UNBOUNDED: {row}, kept for ever, as no key is a watermarked time"),
         }

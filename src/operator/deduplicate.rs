@@ -102,8 +102,7 @@ impl DeduplicateSpec {
         match (&self.within, self.forget) {
             (Some((_, delay)), _) => format!("one row a key, until the watermark is {delay} past its first row"),
             (None, Some(by)) => {
-                let time = super::chain::bare(self.keys.field(by.column).name());
-                format!("one row a key, until the watermark reaches {time}")
+                format!("one row a key, until the watermark reaches {}", by.end_of(self.keys.field(by.column)))
             }
             (None, None) => "UNBOUNDED: one row a key, kept for ever, as no key is a watermarked time".into(),
         }
@@ -194,6 +193,7 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
 
     use super::*;
+    use crate::delta::calendar::Lasts;
 
     /// Rows are (key, time, value); answers the values that pass, the duplicates and the keys that are left.
     struct Trial {
@@ -219,7 +219,7 @@ mod tests {
                 output: Arc::new(Schema::new(vec![Field::new("c0", DataType::Int64, true)])),
                 order: Arc::new(KeyCodec::new(&[]).unwrap()),
                 order_columns: 0,
-                forget: within.then_some(ForgetBy { column: 1, size: 10 }),
+                forget: within.then_some(ForgetBy { column: 1, lasts: Lasts::Units(10) }),
             });
             let state = spec.states()[0].table();
             Trial { part: spec.clone().part().unwrap(), spec, state }

@@ -110,6 +110,7 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
 
     use super::*;
+    use crate::delta::calendar::Lasts;
     use crate::delta::keys::KeyCodec;
 
     fn pairs(batches: &[RecordBatch]) -> Vec<(i64, i64)> {
@@ -129,7 +130,7 @@ mod tests {
         let keys = Arc::new(Schema::new(vec![Field::new("0:w", time, true), Field::new("1:x", DataType::Int64, true)]));
         let fields: Vec<_> = keys.fields().iter().cloned().collect();
         let mut state = StateTable::new(keys.clone(), 2, Arc::new(KeyCodec::new(&fields).unwrap()));
-        let forget = Some(ForgetBy { column: 0, size: 10 });
+        let forget = Some(ForgetBy { column: 0, lasts: Lasts::Units(10) });
         let mut distinct = Distinct::new(Arc::new(DistinctSpec { name: "distinct".into(), lists: 1, keys, forget }));
         let group = KeyCodec::new(&fields[..1]).unwrap();
         let mut batch = |rows: &[(i64, &[Option<i64>])], watermark: Option<i64>| {

@@ -309,6 +309,7 @@ mod tests {
     use arrow::datatypes::{Field, Float64Type, Schema, TimeUnit, TimestampMillisecondType};
 
     use super::*;
+    use crate::delta::calendar::Lasts;
     use crate::delta::keys::KeyCodec;
 
     /// One partition, whose groups are windows of 10 ms.
@@ -346,7 +347,7 @@ mod tests {
                 group: 1,
                 keys: Arc::new(Schema::new(keys)),
                 rows: rows.clone(),
-                forget: Some(ForgetBy { column: 0, size: 10 }),
+                forget: Some(ForgetBy { column: 0, lasts: Lasts::Units(10) }),
             };
             let state = StateTable::new(rows, 2, codec).with_members(group.clone(), 1);
             Partition { elements: Elements::new(Arc::new(spec)), state, group }

@@ -1,9 +1,11 @@
 //! Forgetting by time: what the watermark has closed is no longer remembered.
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, SchemaRef};
 
+use super::chain::bare;
 use super::{BatchInfo, Output};
+use crate::delta::calendar::Lasts;
 use crate::delta::time::{micros_ceil, time_values, unit_of};
 use crate::error::Result;
 use crate::state::StateTable;
@@ -13,8 +15,8 @@ use crate::state::StateTable;
 pub struct ForgetBy {
     /// Index of a time column among the state's columns.
     pub column: usize,
-    /// What the group's end is behind that column's value, in the column's unit: a window's size, or 0.
-    pub size: i64,
+    /// How long the group lasts from that column's value on, in the column's unit: as long as a window, or not at all.
+    pub lasts: Lasts,
 }
 
 impl ForgetBy {
@@ -31,9 +33,15 @@ impl ForgetBy {
         let (times, unit) = (time_values(column)?, unit_of(column.data_type())?);
         // A group without a time never ends: its rows join no window, so windows have none.
         let end = |row: usize| {
-            if times.is_null(row) { i64::MAX } else { micros_ceil(times.value(row).saturating_add(self.size), unit) }
+            if times.is_null(row) { i64::MAX } else { micros_ceil(self.lasts.end(times.value(row), unit), unit) }
         };
         Ok((0..times.len()).map(end).collect())
+    }
+
+    /// What the watermark has to reach, for EXPLAIN: a column, or the end of what it stands for.
+    pub fn end_of(&self, column: &Field) -> String {
+        let is_end = self.lasts == Lasts::NOTHING && !matches!(column.data_type(), DataType::Struct(_));
+        format!("{}{}", if is_end { "" } else { "the end of " }, bare(column.name()))
     }
 
     /// What the batch's watermark closes, in the unit of [`ForgetBy::times`]; all there is when the query is drained.

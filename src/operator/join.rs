@@ -22,6 +22,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use super::ForgetBy;
 use super::join_part::Part;
 use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
+use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
 use crate::state::Spread;
@@ -148,7 +149,7 @@ impl OperatorSpec for JoinSpec {
                 stored: StateSchema::new(&side.name, side.keys.fields(), &values, Default::default())
                     .made_by(Some(self.text.clone())),
                 spread: Some(Spread { codec: self.codec.clone(), columns: self.width, members: false }),
-                forget: side.until.map(|_| ForgetBy { column: self.width + 1, size: 0 }),
+                forget: side.until.map(|_| ForgetBy { column: self.width + 1, lasts: Lasts::NOTHING }),
                 kind: "symmetricHashJoin",
                 bound: side.bound.clone(),
                 role: match n {

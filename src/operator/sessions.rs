@@ -324,7 +324,7 @@ impl Sessions {
         let (keys, width) = (state.key_columns(&due)?, self.spec.width());
         let unit = unit_of(keys[width].data_type())?;
         let encoded = self.spec.key.encode(&keys[..width], due.len())?;
-        index.forget(&encoded, |session| micros_ceil(session.end.saturating_add(by.size), unit) <= until);
+        index.forget(&encoded, |session| micros_ceil(by.lasts.end(session.end, unit), unit) <= until);
         ForgetBy::forget(until, &self.spec.aggregate.key_schema, state, out)
     }
 

@@ -130,7 +130,7 @@ impl TopSpec {
         };
         match self.forget {
             Some(by) => {
-                format!("{rows}, until the watermark reaches the end of {}", names(&fields[by.column..=by.column]))
+                format!("{rows}, until the watermark reaches {}", by.end_of(&fields[by.column]))
             }
             None if !self.signed && self.partition == 0 && self.bound.by == Rank::RowNumber => rows,
             None if self.emit == Emit::All => format!("{rows}, kept for ever (COMPLETE sends all of them)"),

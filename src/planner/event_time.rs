@@ -7,23 +7,39 @@ use super::join_bounds::{JoinBounds, is_join_of_streams};
 use super::session_functions::{gives_sessions, resolve_session, session_call};
 use super::top::TopNode;
 use super::watermark::WatermarkNode;
-use super::window_functions::{Which, WindowShape, window_call};
+use super::window_functions::{Which, window_call};
+use super::window_shape::Windows;
 
 /// What an expression is in terms of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventTime {
     /// The time itself.
     Time,
-    /// The start of its window: what it stands for ends a window's size later.
-    WindowStart(WindowShape),
+    /// The start of its window: what it stands for ends as much later as the window lasts.
+    WindowStart(Windows),
     /// The end of its window.
-    WindowEnd(WindowShape),
+    WindowEnd(Windows),
     /// The last instant of its window, `window_time(window)`: one unit of its type before the end.
     WindowLast,
     /// Its window, a struct of both.
-    Window(WindowShape),
+    Window(Windows),
     /// A struct whose `end` is the time, such as a session.
     Ending,
+}
+
+impl EventTime {
+    /// Whether it is the start of windows that end one after the other: the last of them ends what it stands for.
+    pub fn is_growing(&self) -> bool {
+        matches!(self, EventTime::WindowStart(Windows::Cumulating(_)))
+    }
+}
+
+/// Of the times among some keys the one that closes them, and which key it is.
+pub fn closing(times: impl Iterator<Item = (usize, EventTime)>) -> Option<(usize, EventTime)> {
+    times.min_by_key(|(_, time)| match time {
+        EventTime::Time => 2,
+        time => u8::from(time.is_growing()),
+    })
 }
 
 /// Follows an expression over the output of `plan` to the watermark it comes from.
@@ -63,15 +79,21 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
             match (call.which, below) {
                 // What a window gives comes when the watermark has reached its end, and never later than its end.
                 (
-                    Which::Start | Which::Starts,
+                    Which::Start | Which::Starts | Which::CalendarStart | Which::CumulateEnd | Which::CumulateEnds,
                     EventTime::Time
                     | EventTime::WindowEnd(_)
                     | EventTime::WindowLast
                     | EventTime::Window(_)
                     | EventTime::Ending,
-                ) => call.shape().map(EventTime::WindowStart),
+                ) => call.windows().map(|windows| match windows {
+                    Windows::Cumulating(_) => EventTime::WindowEnd(windows),
+                    _ => EventTime::WindowStart(windows),
+                }),
+                (Which::CumulateStart, EventTime::WindowEnd(windows @ Windows::Cumulating(_))) => {
+                    Some(EventTime::WindowStart(windows))
+                }
                 (Which::Last, EventTime::Window(_) | EventTime::Ending) => Some(EventTime::WindowLast),
-                (Which::End, EventTime::WindowStart(shape)) => Some(EventTime::WindowEnd(shape)),
+                (Which::End | Which::CalendarEnd, EventTime::WindowStart(windows)) => Some(EventTime::WindowEnd(windows)),
                 (Which::Watermark, EventTime::Time) => Some(EventTime::Time),
                 _ => None,
             }

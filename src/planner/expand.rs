@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 
-use super::window_functions::{STARTS, Which, window_call};
+use super::window_functions::{CUMULATE_ENDS, STARTS, Which, window_call};
 
 /// The column that holds a row's windows while they are spread over rows.
 pub const WINDOW: &str = "__window";
@@ -28,7 +28,7 @@ fn expand_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let Some(start) = start_of(&node)? else { return Ok(Transformed::no(node)) };
     let input = (*node.inputs()[0]).clone();
     let Some(call) = window_call(&start) else { return Ok(Transformed::no(node)) };
-    if !call.shape().is_some_and(|shape| shape.overlaps()) {
+    if !call.windows().is_some_and(|windows| windows.overlaps()) {
         let input = LogicalPlanBuilder::from(input).filter(call.time.clone().is_not_null())?.build()?;
         let exprs = node.expressions();
         return Ok(Transformed::yes(node.with_new_exprs(exprs, vec![input])?));
@@ -40,13 +40,17 @@ fn expand_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(node.with_new_exprs(exprs, vec![input])?))
 }
 
-/// `input` with a row for each window of each of its rows, the start in [`WINDOW`].
+/// `input` with a row for each window of each of its rows, what it is known by in [`WINDOW`].
 pub fn spread(input: LogicalPlan, start: &Expr) -> Result<LogicalPlan> {
     let Expr::ScalarFunction(call) = start else { return datafusion::common::internal_err!("{start} is no window") };
-    let starts = Expr::ScalarFunction(ScalarFunction::new_udf(STARTS.clone(), call.args.clone())).alias(WINDOW);
+    let all = match window_call(start).map(|call| call.which) {
+        Some(Which::CumulateEnd) => &CUMULATE_ENDS,
+        _ => &STARTS,
+    };
+    let all = Expr::ScalarFunction(ScalarFunction::new_udf((*all).clone(), call.args.clone())).alias(WINDOW);
     let mut columns: Vec<Expr> =
         input.schema().iter().map(|(q, f)| Expr::Column(Column::new(q.cloned(), f.name()))).collect();
-    columns.push(starts);
+    columns.push(all);
     let options = UnnestOptions::new().with_preserve_nulls(false);
     LogicalPlanBuilder::from(input)
         .project(columns)?
@@ -62,7 +66,7 @@ fn start_of(node: &LogicalPlan) -> Result<Option<Expr>> {
     let mut found = None;
     for expr in node.expressions() {
         expr.apply(|e| {
-            if window_call(e).is_some_and(|call| call.which == Which::Start) {
+            if window_call(e).is_some_and(|call| call.which.gives_windows()) {
                 found.get_or_insert_with(|| e.clone());
             }
             Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Join, L
 use super::event_time::{EventTime, event_time};
 use super::reads_stream;
 use super::window_functions::window_call;
+use super::window_shape::Windows;
 use crate::delta::time::{Unit, unit_of};
 
 /// See the module's documentation.
@@ -51,11 +52,16 @@ impl JoinBounds {
         }
         let bounds = found.into_iter().map(|pair| pair.bounds(sides));
         // Of several pairs of times the first that bounds most.
-        bounds.filter(|b| b.known() > 0).reduce(|best, next| if next.known() > best.known() { next } else { best })
+        bounds.filter(|b| b.known() > 0).reduce(|best, next| if next.worth() > best.worth() { next } else { best })
     }
 
     fn known(&self) -> usize {
         self.until.iter().flatten().count()
+    }
+
+    /// How much it bounds; the end of a window that grows tells more than its start.
+    fn worth(&self) -> (usize, bool) {
+        (self.known(), !self.events.iter().flatten().any(EventTime::is_growing))
     }
 
     /// Whether both sides are bounded.
@@ -87,7 +93,7 @@ impl JoinBounds {
             (
                 EventTime::WindowStart(a) | EventTime::WindowEnd(a),
                 EventTime::WindowStart(b) | EventTime::WindowEnd(b) | EventTime::Window(b),
-            ) => a == b,
+            ) => a == b && (!own.is_growing() || event.is_growing()),
             _ => false,
         }
     }
@@ -128,7 +134,7 @@ impl Pair {
 
     fn compare(a: &Expr, op: Operator, b: &Expr, sides: [&LogicalPlan; 2], found: &mut Vec<Pair>) {
         if op == Operator::Eq
-            && let Some([a, b]) = starts(a, b, sides)
+            && let Some([a, b]) = parts(a, b, sides)
         {
             return Pair::compare(&a, op, &b, sides, found);
         }
@@ -150,9 +156,12 @@ impl Pair {
     }
 
     fn bounds(self, sides: [&LogicalPlan; 2]) -> JoinBounds {
-        let events = [event_time(sides[0], &self.times[0]), event_time(sides[1], &self.times[1])];
+        // How long a window of the calendar lasts is another length each time: its end tells.
+        let known = |time: &EventTime| !matches!(time, EventTime::WindowStart(Windows::Calendar(_)));
+        let event = |side: usize| event_time(sides[side], &self.times[side]).filter(known);
+        let events = [event(0), event(1)];
         let ends = |side: usize| match events[side] {
-            Some(EventTime::WindowStart(shape)) => shape.size,
+            Some(EventTime::WindowStart(Windows::Sliding(shape) | Windows::Cumulating(shape))) => shape.size,
             Some(EventTime::WindowLast) => one_unit(&self.times[side], sides[side]),
             _ => 0,
         };
@@ -167,21 +176,27 @@ impl Pair {
     }
 }
 
-/// Of two windows, of which the watermark of one is known, the starts: windows that are equal begin together.
-fn starts(a: &Expr, b: &Expr, sides: [&LogicalPlan; 2]) -> Option<[Expr; 2]> {
-    let is_window = |expr: &Expr| {
+/// Of two windows, of which the watermark of one is known, the starts: windows that are equal begin together. The ends, where a
+/// start does not tell its end.
+fn parts(a: &Expr, b: &Expr, sides: [&LogicalPlan; 2]) -> Option<[Expr; 2]> {
+    let windows = |expr: &Expr| {
         let (side, _) = side_of(expr, sides)?;
-        Some(matches!(event_time(sides[side], expr), Some(EventTime::Window(_))))
+        Some(match event_time(sides[side], expr) {
+            Some(EventTime::Window(windows)) => Some(windows),
+            _ => None,
+        })
     };
-    let has_start = |expr: &Expr| match expr.get_type(side_of(expr, sides)?.1).ok()? {
-        DataType::Struct(fields) => fields.iter().any(|field| field.name() == "start").then_some(()),
+    let known = [windows(a)?, windows(b)?];
+    let part = match known.iter().flatten().next()? {
+        Windows::Sliding(_) => "start",
+        Windows::Cumulating(_) | Windows::Calendar(_) => "end",
+    };
+    let has_part = |expr: &Expr| match expr.get_type(side_of(expr, sides)?.1).ok()? {
+        DataType::Struct(fields) => fields.iter().any(|field| field.name() == part).then_some(()),
         _ => None,
     };
-    if !is_window(a)? && !is_window(b)? {
-        return None;
-    }
-    has_start(a).and(has_start(b))?;
-    Some([a, b].map(|window| get_field(window.clone(), "start")))
+    has_part(a).and(has_part(b))?;
+    Some([a, b].map(|window| get_field(window.clone(), part)))
 }
 
 /// A comparison with one time of each side, solved for their difference.

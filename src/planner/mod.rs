@@ -20,6 +20,9 @@ mod sessions;
 pub mod top;
 pub mod watermark;
 pub mod window_functions;
+pub mod window_shape;
+mod window_arguments;
+mod window_tables;
 mod windows;
 pub mod within;
 
@@ -48,8 +51,12 @@ pub const ORDERED: &[&str] = &["first_value", "last_value", "nth_value", "array_
 /// Gives a session the functions that windows and watermarks are rewritten to.
 pub fn register(ctx: &SessionContext) {
     use session_functions::{SESSION_END, SESSION_START};
+    use window_functions::{CALENDAR_END, CALENDAR_START, CUMULATE_END, CUMULATE_ENDS, CUMULATE_START};
     use window_functions::{END, LAST, START, STARTS, WATERMARK};
     for function in [&START, &STARTS, &END, &LAST, &WATERMARK, &within::WITHIN, &SESSION_START, &SESSION_END] {
+        ctx.register_udf((***function).clone());
+    }
+    for function in [&CUMULATE_END, &CUMULATE_ENDS, &CUMULATE_START, &CALENDAR_START, &CALENDAR_END] {
         ctx.register_udf((***function).clone());
     }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));

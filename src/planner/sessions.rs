@@ -5,7 +5,8 @@
 
 use sqlparser::ast::{self, Expr};
 
-use super::windows::{Window, argument, call, is_part_of, micros, place};
+use super::window_arguments::{argument, micros};
+use super::windows::{Window, call, is_part_of, place};
 use crate::error::{Error, Result, Span};
 use crate::parser::PARTITION_BY_ARGUMENT;
 

@@ -344,7 +344,7 @@ fn marked(expr: &Expr) -> Option<(Expr, i64)> {
         Expr::Alias(alias) => marked(&alias.expr),
         other => {
             let call = window_call(other)?;
-            (call.which == Which::Watermark).then(|| (call.time.clone(), call.lengths.first().copied().unwrap_or(0)))
+            (call.which == Which::Watermark).then(|| (call.time.clone(), call.length().unwrap_or(0)))
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The functions that windows are rewritten to: the start of a row's window, the starts of all its windows, the end
 //! of a window, and the mark that says which column carries a watermark.
 //!
-//! They work in the time column's own unit and keep its type. Sizes are whole numbers of that unit.
+//! They work in the time column's own unit and keep its type. Sizes are whole numbers of that unit. Cumulating windows are known by
+//! their ends: of those that begin together each has its own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,6 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use super::window_shape::{WindowShape, Windows};
+use crate::delta::calendar::{Calendar, Count, Zone};
 use crate::delta::time::{Unit, time_array, time_values, unit_of};
 use crate::error::{Error, first_span};
 
@@ -30,10 +33,28 @@ pub enum Which {
     Starts,
     /// `(start, size)` → the end of the window.
     End,
+    /// `(time, size, step, offset)` → the end of the first cumulating window that holds the time, as [`Which::Start`] stands for
+    /// all.
+    CumulateEnd,
+    /// `(time, size, step, offset)` → the ends of all cumulating windows that hold the time, the first to end first.
+    CumulateEnds,
+    /// `(end, size, step, offset)` → the start of the cumulating window.
+    CumulateStart,
+    /// `(time, each, count, months, micros, zone)` → the start of the calendar window that holds the time.
+    CalendarStart,
+    /// The same of its start → its end.
+    CalendarEnd,
     /// `(window)` → its last instant.
     Last,
     /// `(time, delay)` → the time. Marks the column that carries a watermark; taken out before the plan runs.
     Watermark,
+}
+
+impl Which {
+    /// Whether a call gives rows their windows.
+    pub fn gives_windows(self) -> bool {
+        matches!(self, Which::Start | Which::CumulateEnd | Which::CalendarStart)
+    }
 }
 
 /// `levada_window_start`
@@ -42,6 +63,21 @@ pub static START: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Start, 
 pub static STARTS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Starts, "levada_window_starts", 4));
 /// `levada_window_end`
 pub static END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::End, "levada_window_end", 2));
+/// `levada_cumulate_end`
+pub static CUMULATE_END: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| udf(Which::CumulateEnd, "levada_cumulate_end", 4));
+/// `levada_cumulate_ends`
+pub static CUMULATE_ENDS: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| udf(Which::CumulateEnds, "levada_cumulate_ends", 4));
+/// `levada_cumulate_start`
+pub static CUMULATE_START: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| udf(Which::CumulateStart, "levada_cumulate_start", 4));
+/// `levada_calendar_start`
+pub static CALENDAR_START: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| udf(Which::CalendarStart, "levada_calendar_start", 6));
+/// `levada_calendar_end`
+pub static CALENDAR_END: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| udf(Which::CalendarEnd, "levada_calendar_end", 6));
 /// `window_time`
 pub static LAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Last, "window_time", 1));
 /// `levada_watermark`
@@ -53,55 +89,6 @@ fn udf(which: Which, name: &'static str, args: usize) -> Arc<ScalarUDF> {
         name,
         signature: Signature::any(args, Volatility::Immutable),
     }))
-}
-
-/// A window's shape in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WindowShape {
-    pub size: i64,
-    pub slide: i64,
-    pub offset: i64,
-}
-
-impl WindowShape {
-    /// Whether a row can be in more than one window.
-    pub fn overlaps(&self) -> bool {
-        self.slide < self.size
-    }
-
-    /// The same in the unit of a time column.
-    ///
-    /// # Errors
-    /// When a length is no whole number of the unit.
-    pub fn in_unit(&self, unit: Unit) -> Result<WindowShape> {
-        let length = |micros: i64, what: &str| match unit {
-            Unit::Nanos => match micros.checked_mul(1_000) {
-                Some(nanos) => Ok(nanos),
-                None => plan_err!("the window's {what} is too long for a time in nanoseconds"),
-            },
-            Unit::Micros => Ok(micros),
-            Unit::Millis => whole(micros, 1_000, what, "milliseconds"),
-            Unit::Seconds => whole(micros, 1_000_000, what, "seconds"),
-            Unit::Days => whole(micros, 86_400_000_000, what, "days"),
-        };
-        Ok(WindowShape {
-            size: length(self.size, "size")?,
-            slide: length(self.slide, "slide")?,
-            offset: length(self.offset, "offset")?,
-        })
-    }
-
-    /// The start of the newest window that holds `time`, all in one unit.
-    pub fn last_start(&self, time: i64) -> Option<i64> {
-        time.checked_sub(time.checked_sub(self.offset)?.rem_euclid(self.slide))
-    }
-}
-
-fn whole(micros: i64, unit: i64, what: &str, name: &str) -> Result<i64> {
-    if micros % unit != 0 {
-        return plan_err!("the window's {what} must be a whole number of {name}, the unit of its time column");
-    }
-    Ok(micros / unit)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -126,7 +113,7 @@ impl ScalarUDFImpl for WindowFunction {
             return plan_err!("window_time wants a window, such as window(ts, '10 seconds'), not {}", args[0]);
         }
         Ok(match self.which {
-            Which::Starts => DataType::List(Arc::new(Field::new_list_field(time, true))),
+            Which::Starts | Which::CumulateEnds => DataType::List(Arc::new(Field::new_list_field(time, true))),
             _ => time,
         })
     }
@@ -139,25 +126,40 @@ impl ScalarUDFImpl for WindowFunction {
             DataType::Struct(_) => last_instants(&time, &data_type)?,
             _ => cast(&time, &data_type)?,
         };
-        let lengths = args.args[1..].iter().map(length).collect::<Result<Vec<_>>>()?;
+        let constants = args.args[1..].iter().map(constant).collect::<Result<Vec<_>>>()?;
         let unit = unit_of(&data_type)?;
         let values = time_values(&time)?;
-        let result = match (self.which, lengths.as_slice()) {
+        let result = match (self.which, windows_of(self.which, &constants)) {
             (Which::Watermark | Which::Last, _) => time,
-            (Which::End, [size]) => {
-                ends(&values, WindowShape { size: *size, slide: *size, offset: 0 }.in_unit(unit)?.size, &data_type)?
+            (Which::End, _) => {
+                let [ScalarValue::Int64(Some(size))] = constants[..] else { return self.wrong() };
+                let shape = WindowShape { size, slide: size, offset: 0 }.in_unit(unit)?;
+                ends(&values, shape.size, &data_type)?
             }
-            (_, [size, slide, offset]) => {
-                let shape = WindowShape { size: *size, slide: *slide, offset: *offset }.in_unit(unit)?;
-                if self.which == Which::Start {
-                    starts(&values, shape, &data_type)?
-                } else {
-                    all_starts(&values, shape, &data_type)?
+            (Which::Start, Some(Windows::Sliding(shape))) => starts(&values, shape.in_unit(unit)?, &data_type)?,
+            (Which::Starts, Some(Windows::Sliding(shape))) => all_starts(&values, shape.in_unit(unit)?, &data_type)?,
+            (which, Some(Windows::Cumulating(shape))) => {
+                let shape = shape.in_unit(unit)?;
+                match which {
+                    Which::CumulateEnd => each(&values, |t| Some(shape.ends(t)?.0), &data_type)?,
+                    Which::CumulateEnds => all_ends(&values, shape, &data_type)?,
+                    // The end is not in the window.
+                    _ => each(&values, |end| shape.first_start(end.checked_sub(1)?), &data_type)?,
                 }
             }
-            _ => return exec_err!("{} was called with {} lengths", self.name, lengths.len()),
+            (which, Some(Windows::Calendar(calendar))) => {
+                Windows::Calendar(calendar).check_unit(unit)?;
+                stretches(&values, &calendar, unit, which == Which::CalendarEnd, &data_type)?
+            }
+            _ => return self.wrong(),
         };
         Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl WindowFunction {
+    fn wrong<T>(&self) -> Result<T> {
+        exec_err!("{} was called with other constants than it takes", self.name)
     }
 }
 
@@ -190,12 +192,36 @@ fn last_instants(windows: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     typed(last.collect::<Result<Int64Array>>()?, data_type)
 }
 
-fn length(value: &ColumnarValue) -> Result<i64> {
+fn constant(value: &ColumnarValue) -> Result<ScalarValue> {
     match value {
-        ColumnarValue::Scalar(ScalarValue::Int64(Some(micros))) => Ok(*micros),
-        _ => exec_err!("a window's length is not a constant"),
+        ColumnarValue::Scalar(value) => Ok(value.clone()),
+        ColumnarValue::Array(_) => exec_err!("a window's length is not a constant"),
     }
 }
+
+/// The windows that a call with these constants is about.
+fn windows_of(which: Which, constants: &[ScalarValue]) -> Option<Windows> {
+    let number = |n: usize| match constants.get(n)? {
+        ScalarValue::Int64(number) => *number,
+        _ => None,
+    };
+    let text = |n: usize| constants.get(n)?.try_as_str()?;
+    let shape = || Some(WindowShape { size: number(0)?, slide: number(1)?, offset: number(2)? });
+    match which {
+        Which::Start | Which::Starts => shape().map(Windows::Sliding),
+        Which::CumulateEnd | Which::CumulateEnds | Which::CumulateStart => shape().map(Windows::Cumulating),
+        Which::CalendarStart | Which::CalendarEnd => {
+            let count = COUNTS.iter().find(|(_, name)| text(1) == Some(*name))?.0;
+            let (each, months, micros) = (number(0)?, number(2)?, number(3)?);
+            Some(Windows::Calendar(Calendar { each, count, months, micros, zone: Zone::parse(text(4)?).ok()? }))
+        }
+        Which::End | Which::Last | Which::Watermark => None,
+    }
+}
+
+/// What calendars count in, as constants of a call.
+pub(super) const COUNTS: [(Count, &str); 3] =
+    [(Count::Days, "day"), (Count::Weeks, "week"), (Count::Months, "month")];
 
 pub(super) fn out_of_range(time: i64) -> datafusion::error::DataFusionError {
     datafusion::error::DataFusionError::Execution(format!(
@@ -208,26 +234,55 @@ pub(super) fn typed(values: Int64Array, data_type: &DataType) -> Result<ArrayRef
     Ok(time_array(values, data_type)?)
 }
 
+fn each(times: &Int64Array, of: impl Fn(i64) -> Option<i64>, data_type: &DataType) -> Result<ArrayRef> {
+    typed(times.try_unary(|t| of(t).ok_or_else(|| out_of_range(t)))?, data_type)
+}
+
 fn starts(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> Result<ArrayRef> {
-    typed(times.try_unary(|t| shape.last_start(t).ok_or_else(|| out_of_range(t)))?, data_type)
+    each(times, |t| shape.last_start(t), data_type)
 }
 
 fn ends(starts: &Int64Array, size: i64, data_type: &DataType) -> Result<ArrayRef> {
-    typed(starts.try_unary(|t| t.checked_add(size).ok_or_else(|| out_of_range(t)))?, data_type)
+    each(starts, |t| t.checked_add(size), data_type)
 }
 
 fn all_starts(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> Result<ArrayRef> {
-    let mut values = Vec::with_capacity(times.len() * ((shape.size / shape.slide) as usize + 1));
+    let capacity = times.len() * ((shape.size / shape.slide) as usize + 1);
+    spread(times, capacity, data_type, |time, values| {
+        let mut start = shape.last_start(time)?;
+        // The window that holds the time is half-open: [start, start + size).
+        while start.checked_add(shape.size)? > time {
+            values.push(start);
+            start = start.checked_sub(shape.slide)?;
+        }
+        Some(())
+    })
+}
+
+fn all_ends(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> Result<ArrayRef> {
+    spread(times, times.len(), data_type, |time, values| {
+        let (mut end, last) = shape.ends(time)?;
+        while end <= last {
+            values.push(end);
+            end = end.checked_add(shape.slide)?;
+        }
+        Some(())
+    })
+}
+
+/// A list for each time, to which `all` pushes.
+fn spread(
+    times: &Int64Array,
+    capacity: usize,
+    data_type: &DataType,
+    mut all: impl FnMut(i64, &mut Vec<i64>) -> Option<()>,
+) -> Result<ArrayRef> {
+    let mut values = Vec::with_capacity(capacity);
     let mut offsets = Vec::with_capacity(times.len() + 1);
     offsets.push(0i32);
     for time in times {
         if let Some(time) = time {
-            let mut start = shape.last_start(time).ok_or_else(|| out_of_range(time))?;
-            // The window that holds the time is half-open: [start, start + size).
-            while start.checked_add(shape.size).ok_or_else(|| out_of_range(time))? > time {
-                values.push(start);
-                start = start.checked_sub(shape.slide).ok_or_else(|| out_of_range(time))?;
-            }
+            all(time, &mut values).ok_or_else(|| out_of_range(time))?;
         }
         let end = i32::try_from(values.len());
         offsets.push(end.map_err(|_| {
@@ -238,6 +293,27 @@ fn all_starts(times: &Int64Array, shape: WindowShape, data_type: &DataType) -> R
     let field = Arc::new(Field::new_list_field(data_type.clone(), true));
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(Arc::new(ListArray::try_new(field, offsets, values, times.nulls().cloned())?))
+}
+
+/// The start or the end of the stretch of a calendar that each time is in.
+fn stretches(
+    times: &Int64Array,
+    calendar: &Calendar,
+    unit: Unit,
+    ends: bool,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
+    // Rows come near each other, and what a stretch is costs more than to see whether it holds a time.
+    let mut known: Option<(i64, i64)> = None;
+    let mut one = |time: i64| {
+        let bounds = match known.filter(|(start, end)| (*start..*end).contains(&time)) {
+            Some(bounds) => bounds,
+            None => calendar.bounds_in(time, unit).ok_or_else(|| out_of_range(time))?,
+        };
+        known = Some(bounds);
+        Ok(if ends { bounds.1 } else { bounds.0 })
+    };
+    typed(times.iter().map(|time| time.map(&mut one).transpose()).collect::<Result<Int64Array>>()?, data_type)
 }
 
 /// Refuses windows whose lengths are no whole numbers of the unit of their time, at the place of the time.
@@ -263,7 +339,7 @@ pub fn check_units(plan: &LogicalPlan) -> crate::error::Result<()> {
 fn wrong_unit(expr: &Expr, input: &LogicalPlan) -> Option<Error> {
     let call = window_call(expr)?;
     let unit = unit_of(&time_type(&call.time.get_type(input.schema()).ok()?).ok()?).ok()?;
-    let error = call.shape()?.in_unit(unit).err()?;
+    let error = call.windows()?.check_unit(unit).err()?;
     let place = call.time.column_refs().into_iter().find_map(first_span);
     Some(Error::from(error).at(place).help("take other lengths, or CAST the time, as in CAST(x AS TIMESTAMP)"))
 }
@@ -271,16 +347,21 @@ fn wrong_unit(expr: &Expr, input: &LogicalPlan) -> Option<Error> {
 /// A call of one of the functions, taken apart.
 pub struct WindowCall<'a> {
     pub which: Which,
-    /// The time, or for [`Which::End`] the start.
+    /// The time, or the start or end that is asked.
     pub time: &'a Expr,
-    pub lengths: Vec<i64>,
+    constants: Vec<ScalarValue>,
 }
 
 impl WindowCall<'_> {
-    /// The shape, of a call that has one.
-    pub fn shape(&self) -> Option<WindowShape> {
-        match self.lengths[..] {
-            [size, slide, offset] => Some(WindowShape { size, slide, offset }),
+    /// The windows, of a call that says which.
+    pub fn windows(&self) -> Option<Windows> {
+        windows_of(self.which, &self.constants)
+    }
+
+    /// Its first constant, where that is a number.
+    pub fn length(&self) -> Option<i64> {
+        match self.constants.first() {
+            Some(ScalarValue::Int64(length)) => *length,
             _ => None,
         }
     }
@@ -291,13 +372,13 @@ pub fn window_call(expr: &Expr) -> Option<WindowCall<'_>> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let function = (call.func.inner().as_ref() as &dyn std::any::Any).downcast_ref::<WindowFunction>()?;
     let literal = |e: &Expr| match e {
-        Expr::Literal(ScalarValue::Int64(Some(n)), _) => Some(*n),
+        Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(c) => match c.expr.as_ref() {
-            Expr::Literal(ScalarValue::Int64(Some(n)), _) => Some(*n),
+            Expr::Literal(value @ ScalarValue::Int64(_), _) => Some(value.clone()),
             _ => None,
         },
         _ => None,
     };
-    let lengths = call.args[1..].iter().map(literal).collect::<Option<Vec<_>>>()?;
-    Some(WindowCall { which: function.which, time: &call.args[0], lengths })
+    let constants = call.args[1..].iter().map(literal).collect::<Option<Vec<_>>>()?;
+    Some(WindowCall { which: function.which, time: &call.args[0], constants })
 }

@@ -5,16 +5,21 @@
 //! SELECT S AS start, k, count(*) FROM s GROUP BY S, k        with S = levada_window_start(ts, 10 s, 10 s, 0)
 //! ```
 //!
-//! Groups are keyed by the start alone: the end follows from it, and a struct as a key is slow.
+//! Groups are keyed by the start alone: the end follows from it, and a struct as a key is slow. What the functions mean is in
+//! [`super::window_functions`].
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectNamePart, SelectItem, Spanned, VisitorMut};
 
 use super::sessions;
-use super::window_functions::WindowShape;
+use super::window_arguments::of_call;
+use super::window_functions::COUNTS;
+use super::window_shape::{WindowShape, Windows};
+use super::window_tables::table_function;
+use crate::delta::calendar::Calendar;
 use crate::error::{Error, Location, Result, Span};
-use crate::parser::{Flow, PARTITION_BY_ARGUMENT, walk_mut};
+use crate::parser::{Flow, walk_mut};
 
 /// Rewrites every block of a query, the innermost first.
 pub fn rewrite(query: &mut ast::Query) -> Result<()> {
@@ -96,11 +101,24 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn new(written: Expr, time: Expr, shape: WindowShape) -> Self {
-        let WindowShape { size, slide, offset } = shape;
-        let start = call("levada_window_start", vec![time, number(size), number(slide), number(offset)]);
-        let end = call("levada_window_end", vec![start.clone(), number(size)]);
-        Window { call: written, name: "window", keys: vec![start.clone()], start, end }
+    pub(super) fn new(written: Expr, time: Expr, windows: Windows) -> Self {
+        let (start, end) = match windows {
+            Windows::Sliding(WindowShape { size, slide, offset }) => {
+                let start = call("levada_window_start", vec![time, number(size), number(slide), number(offset)]);
+                (start.clone(), call("levada_window_end", vec![start, number(size)]))
+            }
+            Windows::Cumulating(WindowShape { size, slide, offset }) => {
+                let of = |time| vec![time, number(size), number(slide), number(offset)];
+                let end = call("levada_cumulate_end", of(time));
+                (call("levada_cumulate_start", of(end.clone())), end)
+            }
+            Windows::Calendar(calendar) => {
+                let start = call("levada_calendar_start", calendar_of(time, calendar));
+                (start.clone(), call("levada_calendar_end", calendar_of(start, calendar)))
+            }
+        };
+        let known_by = if matches!(windows, Windows::Cumulating(_)) { &end } else { &start };
+        Window { call: written, name: "window", keys: vec![known_by.clone()], start, end }
     }
 
     fn whole(&self) -> Expr {
@@ -240,9 +258,8 @@ fn find_window(select: &mut ast::Select) -> Result<Option<Window>> {
     if is_function(&first, "session_window") {
         return Ok(Some(sessions::of_call(first)?));
     }
-    let (time, lengths) = arguments(&first, &["size", "slide", "offset"])?;
-    let shape = shape(place(&first), &lengths)?;
-    Ok(Some(Window::new(first, time, shape)))
+    let (time, windows) = of_call(&first)?;
+    Ok(Some(Window::new(first, time, windows)))
 }
 
 struct Find {
@@ -271,80 +288,6 @@ impl VisitorMut for Find {
     }
 }
 
-/// `FROM TUMBLE(s, ts, size [, offset])` and its kin → a subquery with the columns `window_start` and `window_end`.
-fn table_function(factor: &mut ast::TableFactor) -> Result<()> {
-    if let ast::TableFactor::NestedJoin { table_with_joins, .. } = factor {
-        table_function(&mut table_with_joins.relation)?;
-        return table_with_joins.joins.iter_mut().try_for_each(|join| table_function(&mut join.relation));
-    }
-    let (name, args, alias) = match factor {
-        ast::TableFactor::Table { name, args: Some(args), alias, .. } => {
-            (name.clone(), args.args.clone(), alias.clone())
-        }
-        ast::TableFactor::Function { name, args, alias, .. } => (name.clone(), args.clone(), alias.clone()),
-        _ => return Ok(()),
-    };
-    let at = place(&name);
-    let names: &[&str] = match name.to_string().to_ascii_lowercase().as_str() {
-        "tumble" => &["data", "timecol", "size", "offset"],
-        "hop" => &["data", "timecol", "slide", "size", "offset"],
-        "cumulate" => return Err(Error::not_yet("CUMULATE windows").at(at)),
-        "session" => &["data", "timecol", "gap", PARTITION_BY_ARGUMENT],
-        _ => return Ok(()),
-    };
-    let mut given: Vec<Option<Expr>> = vec![None; names.len()];
-    for (position, arg) in args.into_iter().enumerate() {
-        let (position, expr) = argument(arg, position, names, at)?;
-        given[position] = Some(expr);
-    }
-    let missing = |n: usize| {
-        let error = Error::invalid(format!("{name} wants its argument {}", names[n])).at(at);
-        error.help(format!("{name}({})", names.join(", ")))
-    };
-    let data = given[0].take().ok_or_else(|| missing(0))?;
-    let time = given[1].take().ok_or_else(|| missing(1))?;
-    if names[2] == "gap" {
-        let gap = given[2].take().ok_or_else(|| missing(2))?;
-        *factor = derived(data, sessions::of_table(time, gap, given[3].take(), at)?, alias, at)?;
-        return Ok(());
-    }
-    let length = |n: usize| given[n].as_ref().map(micros).transpose();
-    let (size, slide, offset) = match names.len() {
-        4 => {
-            let size = length(2)?.ok_or_else(|| missing(2))?;
-            (size, size, length(3)?.unwrap_or(0))
-        }
-        _ => (length(3)?.ok_or_else(|| missing(3))?, length(2)?.ok_or_else(|| missing(2))?, length(4)?.unwrap_or(0)),
-    };
-    let shape = check(at, WindowShape { size, slide, offset })?;
-    *factor = derived(data, Window::new(time.clone(), time, shape), alias, at)?;
-    Ok(())
-}
-
-/// `(SELECT *, S AS window_start, E AS window_end FROM data) AS alias`
-fn derived(data: Expr, window: Window, alias: Option<ast::TableAlias>, at: Option<Span>) -> Result<ast::TableFactor> {
-    let mut query = super::parse_query("SELECT *, 1 AS window_start, 2 AS window_end FROM data")?;
-    let (inner, own_name) = match data {
-        Expr::Subquery(subquery) => {
-            (ast::TableFactor::Derived { lateral: false, subquery, alias: None, sample: None }, None)
-        }
-        Expr::Identifier(name) => (table(vec![name.clone()]), Some(name)),
-        Expr::CompoundIdentifier(parts) => (table(parts.clone()), parts.last().cloned()),
-        other => return Err(Error::invalid(format!("expected a stream or table, found {other}")).at(at)),
-    };
-    if let ast::SetExpr::Select(select) = query.body.as_mut() {
-        select.from[0].relation = inner;
-        for (item, new) in select.projection.iter_mut().skip(1).zip([window.start, window.end]) {
-            if let SelectItem::ExprWithAlias { expr, .. } = item {
-                *expr = new;
-            }
-        }
-    }
-    let named = |name| ast::TableAlias { explicit: true, name, columns: Vec::new(), at: None };
-    let alias = alias.or_else(|| own_name.map(named));
-    Ok(ast::TableFactor::Derived { lateral: false, subquery: Box::new(query), alias, sample: None })
-}
-
 /// A plain name in FROM.
 pub fn table(parts: Vec<Ident>) -> ast::TableFactor {
     ast::TableFactor::Table {
@@ -358,108 +301,6 @@ pub fn table(parts: Vec<Ident>) -> ast::TableFactor {
         json_path: None,
         sample: None,
         index_hints: Vec::new(),
-    }
-}
-
-/// The time and the lengths of `window(ts, size, slide, offset)`, by position or by name.
-fn arguments(expr: &Expr, names: &[&str]) -> Result<(Expr, Vec<Option<i64>>)> {
-    let at = place(expr);
-    let Expr::Function(ast::Function { args: ast::FunctionArguments::List(list), .. }) = expr else {
-        return Err(Error::invalid("window wants a time column and a size").at(at).help("window(ts, '10 seconds')"));
-    };
-    let all: Vec<&str> = ["time"].iter().chain(names).copied().collect();
-    let (mut time, mut lengths) = (None, vec![None; names.len()]);
-    for (position, arg) in list.args.iter().cloned().enumerate() {
-        match argument(arg, position, &all, at)? {
-            (0, expr) => time = Some(expr),
-            (n, expr) => lengths[n - 1] = Some(micros(&expr)?),
-        }
-    }
-    let time =
-        time.ok_or_else(|| Error::invalid("window wants a time column first").at(at).help("window(ts, '10 seconds')"))?;
-    Ok((time, lengths))
-}
-
-pub(super) fn argument(
-    arg: ast::FunctionArg,
-    position: usize,
-    names: &[&str],
-    at: Option<Span>,
-) -> Result<(usize, Expr)> {
-    let known = || names.join(", ");
-    match arg {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) if position < names.len() => Ok((position, expr)),
-        ast::FunctionArg::Named { name, arg: ast::FunctionArgExpr::Expr(expr), .. } => {
-            let wanted = name.value.to_ascii_lowercase();
-            if wanted == "time_zone" {
-                return Err(Error::not_yet("calendar windows in a time zone").at(place_of(name.span)));
-            }
-            match names.iter().position(|n| *n == wanted) {
-                Some(position) => Ok((position, expr)),
-                None => Err(Error::invalid(format!("a window has no argument {wanted}"))
-                    .at(place_of(name.span))
-                    .help(format!("it has {}", known()))),
-            }
-        }
-        _ => Err(Error::invalid("too many arguments for a window").at(at).help(format!("it takes {}", known()))),
-    }
-}
-
-fn shape(at: Option<Span>, lengths: &[Option<i64>]) -> Result<WindowShape> {
-    let Some(size) = lengths[0] else {
-        return Err(Error::invalid("window wants a size").at(at).help("window(ts, '10 seconds')"));
-    };
-    check(at, WindowShape { size, slide: lengths[1].unwrap_or(size), offset: lengths[2].unwrap_or(0) })
-}
-
-/// Rule B4.
-fn check(at: Option<Span>, shape: WindowShape) -> Result<WindowShape> {
-    let WindowShape { size, slide, offset } = shape;
-    let wrong = match () {
-        () if size <= 0 => "a window's size must be greater than zero",
-        () if slide <= 0 => "a window's slide must be greater than zero",
-        () if slide > size => "a window's slide must not be greater than its size: rows between windows would be lost",
-        () if offset.abs() >= slide => "a window's offset must be smaller than its slide",
-        () => return Ok(shape),
-    };
-    Err(Error::invalid(wrong).at(at))
-}
-
-/// The microseconds of a constant length: `'10 seconds'`, `INTERVAL '10' SECOND`, `INTERVAL 10 SECONDS`.
-pub(super) fn micros(expr: &Expr) -> Result<i64> {
-    let text = match expr {
-        Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => return Ok(-micros(expr)?),
-        Expr::Value(v) => literal_text(&v.value),
-        Expr::Interval(interval) => match interval.value.as_ref() {
-            Expr::Value(v) => literal_text(&v.value).map(|value| match &interval.leading_field {
-                Some(unit) => format!("{value} {}", unit.to_string().to_ascii_lowercase()),
-                None => value,
-            }),
-            _ => None,
-        },
-        _ => None,
-    };
-    let at = place(expr);
-    let Some(text) = text else {
-        return Err(Error::invalid("a window's length must be a constant interval")
-            .at(at)
-            .help("'10 seconds' or INTERVAL '10' SECOND"));
-    };
-    let lower = text.to_ascii_lowercase();
-    if lower.contains("month") || lower.contains("year") {
-        return Err(Error::not_yet(format!("calendar windows ('{text}')")).at(at));
-    }
-    crate::options::parse_interval(&text).ok_or_else(|| {
-        Error::invalid(format!("'{text}' is not an interval"))
-            .at(at)
-            .help("such as '10 seconds' or '1 hour 30 minutes'")
-    })
-}
-
-fn literal_text(value: &ast::Value) -> Option<String> {
-    match value {
-        ast::Value::SingleQuotedString(s) | ast::Value::Number(s, _) => Some(s.clone()),
-        _ => None,
     }
 }
 
@@ -498,6 +339,13 @@ pub fn number(n: i64) -> Expr {
     } else {
         value(n.to_string())
     }
+}
+
+/// What the functions of calendar windows take.
+fn calendar_of(time: Expr, calendar: Calendar) -> Vec<Expr> {
+    let Calendar { each, count, months, micros, zone } = calendar;
+    let name = COUNTS.iter().find(|(known, _)| *known == count).map_or("", |(_, name)| name);
+    vec![time, number(each), text(name), number(months), number(micros), text(&zone.to_string())]
 }
 
 fn text(s: &str) -> Expr {

@@ -119,6 +119,13 @@ const QUERIES: &[&str] = &[
     "SELECT session_window.start AS a, median(v) AS m, array_agg(v ORDER BY v) AS vs, string_agg(k, ',' ORDER BY k) AS ks, percentile_cont(0.3) WITHIN GROUP (ORDER BY v) AS p, avg(DISTINCT v) AS d FROM s GROUP BY session_window(ts, '3 seconds')",
     "SELECT n, count(*) AS sessions, sum(t) AS t FROM (SELECT k, count(*) AS n, sum(v) AS t FROM s GROUP BY k, session_window(ts, '4 seconds')) x GROUP BY n",
     "SELECT window.start AS w, count(*) AS sessions, avg(n) AS n FROM (SELECT session_window AS w, k, count(*) AS n FROM s GROUP BY session_window(ts, '2 seconds'), k) x GROUP BY window(window_time(w), '10 seconds')",
+    "SELECT window_start, window_end, k, count(*) AS n, sum(v) AS t FROM CUMULATE(s, ts, '4 seconds', '12 seconds') GROUP BY window_start, window_end, k",
+    "SELECT window_end, count(DISTINCT k) AS u, median(v) AS m, array_agg(v ORDER BY v) AS vs FROM CUMULATE(s, ts, '5 seconds', '20 seconds', '-3 seconds') GROUP BY window_end HAVING count(*) > 1",
+    "SELECT window.start AS w, sum(n) AS n, max(window_end) AS e FROM (SELECT window_start, window_end, count(*) AS n FROM CUMULATE(s, ts, '5 seconds', '10 seconds') GROUP BY window_start, window_end) x GROUP BY window(window_end, '1 quarter')",
+    "SELECT window.start AS w, window.end AS e, k, count(*) AS n, sum(v) AS t FROM s GROUP BY window(ts, '1 day', offset => '01:00:05', time_zone => 'Europe/Berlin'), k",
+    "SELECT window_start, window_end, count(DISTINCT v) AS u FROM TUMBLE(s, ts, '1 month', time_zone => 'America/Sao_Paulo') GROUP BY window_end, window_start",
+    "SELECT window.start AS w, k, count(*) AS n FROM s GROUP BY ROLLUP (window(ts, '1 year'), k)",
+    "SELECT '12 s' AS size, window_start, window_end, count(*) AS n FROM CUMULATE(s, ts, '4 seconds', '12 seconds') GROUP BY window_start, window_end UNION ALL SELECT '9 s', window.start, window.end, count(*) FROM s GROUP BY window(ts, '9 seconds')",
     "SELECT window_start, k, count(*) AS n, sum(v) AS t FROM SESSION(s PARTITION BY k, ts, '3 seconds') x WHERE v > 0 GROUP BY k, window_start",
     "SELECT CASE WHEN v < 0 THEN 'neg' ELSE k END AS c, median(v) AS m, approx_distinct(k) AS u FROM s GROUP BY CASE WHEN v < 0 THEN 'neg' ELSE k END",
     "SELECT x.k, t.name, sum(x.v) AS s FROM (SELECT k, v FROM s WHERE v IS NOT NULL UNION ALL SELECT k, v + 1 FROM s) x LEFT JOIN t ON x.k = t.k GROUP BY x.k, t.name",
@@ -301,20 +308,29 @@ fn every_kind_of_query_equals_batch() {
     }
 }
 
-/// What APPEND gives out when a window closes.
-const FINAL: &[&str] = &[
-    "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k",
-    "SELECT w, k, v, r FROM (SELECT window_start AS w, k, v, rank() OVER (PARTITION BY window_start, k ORDER BY v) AS r FROM TUMBLE(s, ts, '6 seconds')) x WHERE r <= 2",
-    "SELECT w, k, n FROM (SELECT w, k, n, row_number() OVER (PARTITION BY w ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, k, count(*) AS n FROM HOP(s, ts, '2 seconds', '6 seconds') GROUP BY window_start, k) x) y WHERE r <= 2",
+/// What APPEND gives out when a window closes; with the time at which a row of it is final, and how many seconds pass in one: of
+/// windows of the calendar more than one, from a week before clocks change.
+const FINAL: &[(&str, &str, i64)] = &[
+    ("SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k", "w + INTERVAL '6 seconds'", 1),
+    ("SELECT w, k, v, r FROM (SELECT window_start AS w, k, v, rank() OVER (PARTITION BY window_start, k ORDER BY v) AS r FROM TUMBLE(s, ts, '6 seconds')) x WHERE r <= 2", "w + INTERVAL '6 seconds'", 1),
+    ("SELECT w, k, n FROM (SELECT w, k, n, row_number() OVER (PARTITION BY w ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, k, count(*) AS n FROM HOP(s, ts, '2 seconds', '6 seconds') GROUP BY window_start, k) x) y WHERE r <= 2", "w + INTERVAL '6 seconds'", 1),
+    ("SELECT window_start AS w, window_end AS z, k, count(*) AS n, median(v) AS md FROM CUMULATE(s, ts, '2 seconds', '6 seconds', '-1 second') GROUP BY window_start, window_end, k", "z", 1),
+    ("SELECT window_start AS w, count(*) AS n, sum(v) AS t FROM CUMULATE(s, ts, '2 seconds', '6 seconds') GROUP BY window_start", "w + INTERVAL '6 seconds'", 1),
+    ("SELECT z, k, n FROM (SELECT z, k, n, row_number() OVER (PARTITION BY w, z ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, window_end AS z, k, count(*) AS n FROM CUMULATE(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k) x) y WHERE r <= 2", "z", 1),
+    ("SELECT window.start AS w, window.end AS z, max(n) AS n, count(*) AS c FROM (SELECT window_end AS e, k, count(*) AS n FROM CUMULATE(s, ts, '1 second', '3 seconds') GROUP BY window_end, k) x GROUP BY window(e, '4 seconds')", "z", 1),
+    ("SELECT window.start AS w, window.end AS z, k, count(*) AS n, count(DISTINCT v) AS u, array_agg(v ORDER BY ts) AS vs FROM s GROUP BY window(ts, '1 day', time_zone => 'Europe/Berlin'), k", "z", 20_000),
+    ("SELECT window_start AS w, max(window_end) AS z, sum(v) AS t FROM TUMBLE(s, ts, '2 days', '6 hours', time_zone => 'America/Sao_Paulo') GROUP BY window_start", "z", 20_000),
+    ("SELECT DISTINCT window_end AS z, k FROM TUMBLE(s, ts, '1 week', time_zone => 'Europe/Berlin')", "arrow_cast(0, 'Timestamp(Microsecond, None)')", 40_000),
+    ("SELECT window.start AS w, window.end AS z, count(*) AS days, sum(n) AS n FROM (SELECT window AS d, count(*) AS n FROM s GROUP BY window(ts, '1 day', time_zone => 'Asia/Beirut')) x GROUP BY window(d, '1 month', time_zone => 'Asia/Beirut')", "z", 100_000),
 ];
 
 /// APPEND: the rows of the batch result that are final at the watermark, each once.
 #[test]
 fn append_gives_what_is_final() {
-    FINAL.iter().for_each(|query| gives_what_is_final(query));
+    FINAL.iter().for_each(|(query, end, pace)| gives_what_is_final(query, end, *pace));
 }
 
-fn gives_what_is_final(query: &str) {
+fn gives_what_is_final(query: &str, end: &str, pace: i64) {
     let gaps = proptest::collection::vec(proptest::collection::vec((0i64..4_000_000, 0u8..3), 1..10), 1..6);
     let mut runner = runner(16);
     let result = runner.run(&gaps, |batches| {
@@ -325,11 +341,11 @@ fn gives_what_is_final(query: &str) {
         ask("SET clock = 'manual'")?;
         ask("CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')")?;
         ask(&start)?;
-        let mut now = 0i64;
+        let mut now = if pace == 1 { 0i64 } else { 1_711_324_800_000_000 };
         for batch in &batches {
             let mut values = Vec::new();
             for (gap, k) in batch {
-                now += gap;
+                now += gap * pace;
                 values.push(format!("(to_timestamp_micros({now}), {k}, {})", now % 3));
             }
             ask(&format!("INSERT INTO s VALUES {}", values.join(", ")))?;
@@ -338,7 +354,7 @@ fn gives_what_is_final(query: &str) {
             ask(&start)?;
         }
         let watermark = (now - 3_000_000).div_euclid(1_000) * 1_000;
-        let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE w + INTERVAL '6 seconds' <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
+        let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE {end} <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')"))?;
         prop_assert_eq!(ask("SELECT * FROM r")?, wanted, "{}", query);
         verify(&session).map_err(|e| TestCaseError::fail(e.to_string()))?;
         session.stop_all(true);

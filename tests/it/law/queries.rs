@@ -227,7 +227,15 @@ fn source(dice: &mut Dice) -> Source {
         ),
         7 => {
             spread = true;
-            dice.pick(&["HOP(s, ts, '3 seconds', '9 seconds') x", "TUMBLE(s, ts, '7 seconds') x"]).into()
+            dice.pick(&[
+                "HOP(s, ts, '3 seconds', '9 seconds') x",
+                "TUMBLE(s, ts, '7 seconds') x",
+                "CUMULATE(s, ts, '3 seconds', '9 seconds') x",
+                "CUMULATE(s, ts, '2 seconds', '10 seconds', '-3 seconds') x",
+                "TUMBLE(s, ts, '1 day', '01:00:07', time_zone => 'Europe/Berlin') x",
+                "TUMBLE(s, ts, '1 month') x",
+            ])
+            .into()
         }
         8 => {
             (spread, sessions) = (true, true);
@@ -358,6 +366,9 @@ fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
                 "window(x.ts, '10 seconds', '4 seconds')",
                 "window(x.ts, '5 seconds', '5 seconds', '2 seconds')",
                 "window(x.ts, size => '6 seconds', offset => '-1 second')",
+                "window(x.ts, '1 month')",
+                "window(x.ts, '1 week', offset => '3 days 10:00:05', time_zone => '+10:00')",
+                "window(x.ts, '1 day', offset => '-00:00:04', time_zone => 'UTC')",
             ])
             .into(),
         );
