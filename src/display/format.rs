@@ -8,8 +8,12 @@ use crate::error::{Error, closest};
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// An ASCII grid, numbers to the right.
+    /// A box with types under the names, numbers to the right.
     Table,
+    /// An ASCII grid, numbers to the right.
+    Ascii,
+    /// Columns between blanks.
+    Column,
     /// A header line, then RFC 4180 records; NULL is an empty field, an empty text is `""`.
     Csv,
     /// A header line, then fields between tabs; NULL is `\N`, and tab, newline and backslash are escaped.
@@ -20,19 +24,32 @@ pub enum Format {
     JsonLines,
     /// A table for a markdown page.
     Markdown,
+    /// A table for a web page.
+    Html,
     /// One column a line, for wide rows.
     Vertical,
+    /// Fields between a separator, as they are.
+    List,
+    /// Values as literals of SQL.
+    Quote,
 }
 
 /// Every spelling that is taken; the first of each format is its name.
-const SPELLINGS: [(&str, Format); 16] = [
+const SPELLINGS: [(&str, Format); 26] = [
     ("table", Format::Table),
+    ("ascii", Format::Ascii),
+    ("column", Format::Column),
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
     ("json", Format::Json),
     ("jsonlines", Format::JsonLines),
     ("markdown", Format::Markdown),
+    ("html", Format::Html),
     ("vertical", Format::Vertical),
+    ("list", Format::List),
+    ("quote", Format::Quote),
+    ("box", Format::Table),
+    ("aligned", Format::Ascii),
     ("jsonl", Format::JsonLines),
     ("nd-json", Format::JsonLines),
     ("ndjson", Format::JsonLines),
@@ -40,26 +57,51 @@ const SPELLINGS: [(&str, Format); 16] = [
     ("md", Format::Markdown),
     ("line", Format::Vertical),
     ("expanded", Format::Vertical),
-    ("ascii", Format::Table),
+    ("unaligned", Format::List),
     ("tabs", Format::Tsv),
+    ("columns", Format::Column),
+    ("duckbox", Format::Table),
+    ("literal", Format::Quote),
 ];
 
 impl Format {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Format; 7] =
-        [Format::Table, Format::Csv, Format::Tsv, Format::Json, Format::JsonLines, Format::Markdown, Format::Vertical];
+    pub const ALL: [Format; 12] = [
+        Format::Table,
+        Format::Ascii,
+        Format::Column,
+        Format::Csv,
+        Format::Tsv,
+        Format::Json,
+        Format::JsonLines,
+        Format::Markdown,
+        Format::Html,
+        Format::Vertical,
+        Format::List,
+        Format::Quote,
+    ];
 
     /// The name that `--format` takes.
     pub fn name(self) -> &'static str {
         match self {
             Format::Table => "table",
+            Format::Ascii => "ascii",
+            Format::Column => "column",
             Format::Csv => "csv",
             Format::Tsv => "tsv",
             Format::Json => "json",
             Format::JsonLines => "jsonlines",
             Format::Markdown => "markdown",
+            Format::Html => "html",
             Format::Vertical => "vertical",
+            Format::List => "list",
+            Format::Quote => "quote",
         }
+    }
+
+    /// Whether people read it, and not programs: a line of another kind may stand above or below.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Table | Format::Ascii | Format::Column | Format::Markdown | Format::Vertical)
     }
 }
 

@@ -1,20 +1,25 @@
-//! Rows → text: tables, csv, tsv, json, json lines, markdown, one column a line; and errors with their line of SQL.
+//! Rows → text: tables, csv, tsv, json, json lines, markdown, html, one column a line; and errors with their line of SQL.
 //!
-//! This room knows record batches and text. It doesn't know where the text goes, how wide a terminal is, or what a
-//! query is. Everything it is given is shown: it never cuts a value or leaves out a row.
+//! This room knows record batches and text. It doesn't know where the text goes or what a query is. Everything it is
+//! given is shown, unless its [`Style`] knows how many rows or columns there is room for.
 //!
 //! ```text
-//! RecordBatch ─cell→ text of one value ─table | delimited | json | vertical→ lines
+//! RecordBatch ─cell→ text of one value ─grid | delimited | json | html | vertical→ lines
 //! ```
 
 mod cell;
 mod delimited;
 mod error;
+mod fit;
 mod format;
+mod grid;
+mod html;
 mod json;
-mod table;
+mod kept;
+mod style;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod time;
 mod vertical;
 mod visible;
@@ -22,5 +27,7 @@ mod writer;
 
 pub use error::render_error;
 pub use format::Format;
+pub use style::{ALERT, BOLD, DIM, PLAIN, Style, Written, for_file, for_terminal, paint};
+pub use texts::row_texts;
 pub use visible::{visible, visible_lines};
 pub use writer::{RowWriter, write_rows};

@@ -6,7 +6,7 @@ use arrow::array::*;
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit};
 
-use super::{Format, RowWriter, write_rows};
+use super::{Format, RowWriter, Style, Written, write_rows};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
@@ -45,7 +45,7 @@ fn sample() -> RecordBatch {
 #[test]
 fn a_table_has_numbers_at_the_right_and_null_told_from_empty() {
     assert_eq!(
-        show(Format::Table, &sample()),
+        show(Format::Ascii, &sample()),
         "\
 +------+-------+
 | page | count |
@@ -79,6 +79,29 @@ fn every_other_format_in_its_plainest_form() {
             Format::Vertical,
             "-[ RECORD 1 ]-\npage  | /a\ncount | 7\n-[ RECORD 2 ]-\npage  | NULL\ncount | -12\n-[ RECORD 3 ]-\npage  |\ncount | NULL\n",
         ),
+        (Format::Column, "page  count\n----  -----\n/a        7\nNULL    -12\n       NULL\n"),
+        (Format::List, "page|count\n/a|7\n|-12\n|\n"),
+        (Format::Quote, "'page','count'\n'/a',7\nNULL,-12\n'',NULL\n"),
+        (
+            Format::Html,
+            "<table>\n<tr><th>page</th><th>count</th></tr>\n\
+             <tr><td>/a</td><td align=\"right\">7</td></tr>\n\
+             <tr><td>NULL</td><td align=\"right\">-12</td></tr>\n\
+             <tr><td></td><td align=\"right\">NULL</td></tr>\n</table>\n",
+        ),
+        (
+            Format::Table,
+            "\
+┌────────┬────────┐
+│ page   │  count │
+│ string │ bigint │
+├────────┼────────┤
+│ /a     │      7 │
+│ NULL   │    -12 │
+│        │   NULL │
+└────────┴────────┘
+",
+        ),
     ] {
         assert_eq!(show(format, &sample()), text, "{format}");
     }
@@ -89,7 +112,7 @@ fn no_rows_still_have_their_header() {
     let none = sample().slice(0, 0);
     let rule = "+------+-------+\n";
     for (format, text) in [
-        (Format::Table, format!("{rule}| page | count |\n{rule}{rule}")),
+        (Format::Ascii, format!("{rule}| page | count |\n{rule}{rule}")),
         (Format::Csv, "page,count\n".to_string()),
         (Format::Tsv, "page\tcount\n".to_string()),
         (Format::Json, "[]\n".to_string()),
@@ -109,7 +132,7 @@ fn widths_are_those_of_a_terminal() {
     let odd = vec![Some("日本語"), Some("👩‍👩‍👧 a"), Some("e\u{301}x"), Some("שלום"), Some("plain")];
     assert_eq!(
         show(
-            Format::Table,
+            Format::Ascii,
             &batch(vec![("見出し", texts(odd)), ("n", Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5])))])
         ),
         "\
@@ -129,7 +152,7 @@ fn widths_are_those_of_a_terminal() {
 #[test]
 fn control_characters_can_do_nothing() {
     let odd = batch(vec![("a\nb", texts(vec![Some("x\x1b[2J\ty\r\nz\0|\u{9b}")]))]);
-    let table = show(Format::Table, &odd);
+    let table = show(Format::Ascii, &odd);
     assert!(table.contains("| a\\nb"), "{table}");
     assert!(table.contains("| x\\x1b[2J\\ty\\r\\nz\\x00|\\x9b |"), "{table}");
     assert!(show(Format::Markdown, &odd).contains("| x\\x1b[2J\\ty\\r\\nz\\x00\\|\\x9b |"));
@@ -240,7 +263,7 @@ fn dictionaries_are_their_values() {
     assert_eq!(json_values(Arc::new(words)), ["\"x\"", "null", "\"x\""]);
     let numbers = DictionaryArray::new(Int32Array::from(vec![0, 0]), Arc::new(Int64Array::from(vec![7])));
     assert_eq!(json_values(Arc::new(numbers.clone())), ["7", "7"]);
-    assert!(show(Format::Table, &batch(vec![("number", Arc::new(numbers))])).contains("|      7 |"));
+    assert!(show(Format::Ascii, &batch(vec![("number", Arc::new(numbers))])).contains("|      7 |"));
 }
 
 #[test]
@@ -260,7 +283,7 @@ fn rows_that_come_in_pieces_are_one_result() {
         for row in 0..whole.num_rows() {
             writer.write(&mut out, &whole.slice(row, 1)).unwrap();
         }
-        assert_eq!(writer.finish(&mut out).unwrap(), 3);
+        assert_eq!(writer.finish(&mut out).unwrap().rows, 3);
         assert_eq!(String::from_utf8(out).unwrap(), show(format, &whole), "{format}");
     }
 }
@@ -277,6 +300,91 @@ fn a_header_can_be_left_out() {
 #[test]
 fn a_value_without_a_text_is_an_error() {
     let bad = batch(vec![("t", Arc::new(Time64MicrosecondArray::from(vec![i64::MAX])))]);
-    let error = write_rows(&mut Vec::new(), Format::Table, std::slice::from_ref(&bad), &bad.schema()).unwrap_err();
+    let error = write_rows(&mut Vec::new(), Format::Ascii, std::slice::from_ref(&bad), &bad.schema()).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+}
+
+/// As a terminal or an option wants it.
+fn styled(format: Format, batch: &RecordBatch, style: Style) -> (String, Written) {
+    let (mut out, mut writer) = (Vec::new(), RowWriter::styled(format, &batch.schema(), style));
+    writer.write(&mut out, batch).unwrap();
+    let written = writer.finish(&mut out).unwrap();
+    (String::from_utf8(out).unwrap(), written)
+}
+
+#[test]
+fn null_header_separators_and_title_are_as_one_wants_them() {
+    let plain = Style { null: Some("-".into()), header: false, ..Style::default() };
+    for (format, text) in [
+        (Format::Ascii, "+----+-----+\n| /a |   7 |\n| -  | -12 |\n|    |   - |\n+----+-----+\n"),
+        (Format::Csv, "/a,7\n-,-12\n\"\",-\n"),
+        (Format::Tsv, "/a\t7\n-\t-12\n\t-\n"),
+        (Format::List, "/a|7\n-|-12\n|-\n"),
+        (Format::Quote, "'/a',7\nNULL,-12\n'',NULL\n"),
+        (Format::Vertical, "page  | /a\ncount | 7\n\npage  | -\ncount | -12\n\npage  |\ncount | -\n"),
+    ] {
+        assert_eq!(styled(format, &sample(), plain.clone()).0, text, "{format}");
+    }
+    let separated = Style { separator: Some("; ".into()), record_separator: Some("\0".into()), ..Style::default() };
+    assert_eq!(styled(Format::List, &sample(), separated.clone()).0, "page; count\0/a; 7\0; -12\0; \0");
+    assert_eq!(styled(Format::Csv, &sample(), separated).0, "page; count\0/a; 7\0; -12\0\"\"; \0");
+    let titled = Style { title: Some("hits".into()), widths: vec![6], ..Style::default() };
+    let (text, _) = styled(Format::Ascii, &sample().slice(0, 1), titled);
+    assert!(text.starts_with("      hits\n+--------+-------+\n| page   | count |\n"), "{text}");
+    // What is shown for NULL is quoted in csv where it is a text.
+    let dash = Style { null: Some("/a".into()), ..Style::default() };
+    assert_eq!(styled(Format::Csv, &sample(), dash).0, "page,count\n\"/a\",7\n/a,-12\n\"\",/a\n");
+}
+
+#[test]
+fn a_terminal_gets_the_first_and_the_last_rows() {
+    let numbers = batch(vec![("n", Arc::new(Int64Array::from_iter_values(0..100)))]);
+    let (text, written) = styled(Format::Table, &numbers, Style { rows: Some(3), ..Style::default() });
+    assert_eq!(
+        text,
+        "\
+┌────────┐
+│      n │
+│ bigint │
+├────────┤
+│      0 │
+│      1 │
+│      · │
+│     99 │
+└────────┘
+"
+    );
+    assert_eq!(written, Written { rows: 100, shown_rows: 3, columns: 1, shown_columns: 1 });
+    let (text, written) = styled(Format::Csv, &numbers, Style { rows: Some(3), ..Style::default() });
+    assert_eq!((text.lines().count(), written.shown_rows), (101, 100), "csv is for programs");
+}
+
+#[test]
+fn a_terminal_gets_what_fits_and_sees_what_does_not() {
+    let long = "x".repeat(50);
+    let wide = batch(vec![
+        ("first", texts(vec![Some(&long)])),
+        ("second", texts(vec![Some("日本語日本語日本語日本語")])),
+        ("n", Arc::new(Int64Array::from(vec![1_234_567_890_123]))),
+    ]);
+    let (text, written) = styled(Format::Ascii, &wide, Style { columns: Some(50), ..Style::default() });
+    assert_eq!(
+        text,
+        "\
++----------------+---------------+---------------+
+| first          | second        |             n |
++----------------+---------------+---------------+
+| xxxxxxxxxxxxx… | 日本語日本語… | 1234567890123 |
++----------------+---------------+---------------+
+"
+    );
+    assert_eq!(written.shown_columns, 3);
+    let (text, written) = styled(Format::Ascii, &wide, Style { columns: Some(32), ..Style::default() });
+    assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 32), "{text}");
+    assert_eq!(written, Written { rows: 1, shown_rows: 1, columns: 3, shown_columns: 2 });
+    assert!(text.contains("| … |"), "{text}");
+    let style = Style { columns: Some(32), vertical_when_wide: true, ..Style::default() };
+    let (text, written) = styled(Format::Ascii, &wide, style);
+    assert!(text.starts_with("-[ RECORD 1 ]-") && text.contains(&long), "{text}");
+    assert_eq!(written.shown_columns, 3);
 }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use super::style::is_mark;
+
 /// The text with every control character, line break and direction override shown as an escape: one line, and
 /// as wide as it looks.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -15,10 +17,12 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     if text.contains(|c| is_unseen(c) && !layout(c)) { Cow::Owned(escaped(text, layout)) } else { Cow::Borrowed(text) }
 }
 
-/// C0 and C1 controls, line and paragraph separators, and the characters that turn the writing direction of what
-/// follows.
+/// C0 and C1 controls, line and paragraph separators, the characters that turn the writing direction of what
+/// follows, and those that would colour it here.
 fn is_unseen(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || is_mark(c)
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {

@@ -47,7 +47,7 @@ mod tests;
 pub use canonical::canonical_query;
 pub use literals::read_literals;
 pub use parse::parse_one;
-pub use scanner::{Pending, Scanner, Stop, pending};
+pub use scanner::{Pending, Scanner, Stop, bare_tokens, pending};
 pub use splitter::{Splitter, StatementText, parse_statements};
 pub use sqlparser::ast;
 pub use statement::*;

@@ -264,6 +264,28 @@ impl Scanner {
     }
 }
 
+/// The tokens of a text that are neither strings, quoted names, comments, dollar quotes nor blanks.
+pub fn bare_tokens(text: &str) -> Vec<Range<usize>> {
+    let mut scanner = Scanner::new();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let plain = scanner.mode == Mode::Plain;
+        let end = scanner.step(text, at).min(text.len());
+        if plain && is_bare(&text[at..end]) {
+            tokens.push(at..end);
+        }
+        at = end;
+    }
+    tokens
+}
+
+fn is_bare(token: &str) -> bool {
+    let comment = token.starts_with("--") || token.starts_with("/*");
+    let dollar = token.strip_prefix('$').is_some_and(|rest| rest.contains('$'));
+    !(comment || dollar || token.contains(['\'', '"', '`']) || token.trim().is_empty())
+}
+
 fn is_word_part(c: char) -> bool {
     c.is_alphabetic() || c.is_ascii_digit() || c == '$' || c == '_'
 }

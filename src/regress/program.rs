@@ -175,8 +175,12 @@ fn in_terminal(
     let (pty, pts) = pty_process::blocking::open().map_err(wrong)?;
     pty.resize(pty_process::Size::new(size.1, size.0)).map_err(wrong)?;
     let command = pty_process::blocking::Command::new(this_program()?);
-    let command =
-        command.args(&program.arguments).current_dir(folder).env("HOME", folder).env("TERM", "xterm-256color");
+    let command = command.args(&program.arguments).current_dir(folder).env("HOME", folder);
+    // A terminal that shows everything, and nothing of what a user has set up.
+    let mut command = command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+    for name in ["XDG_CONFIG_HOME", "LEVADARC", "LEVADA_PAGER", "PAGER", "COLUMNS", "LINES"] {
+        command = command.env_remove(name);
+    }
     let mut child = command.spawn(pts).map_err(wrong)?;
     let pty = std::sync::Arc::new(pty);
     let parser = vt100::Parser::new(rows, columns, 0);

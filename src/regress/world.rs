@@ -449,7 +449,7 @@ fn session(clock: Option<Millis>, recorder: &Recorder) -> Result<Arc<Session>> {
         output: Arc::new(Mutex::new(Box::new(std::io::sink()))),
         notices: Arc::new(|_| {}),
         failures: Arc::new(|_| {}),
-        console_format: "table".into(),
+        console_format: "ascii".into(),
         empty_batches: false,
         test: Some(TestOptions { clock, recorder: recorder.clone() }),
     };

@@ -11,9 +11,33 @@ use crate::catalog::types::to_sql;
 use crate::catalog::{Kind, StreamDef};
 use crate::error::{Error, Result};
 use crate::options::OptionValue;
-use crate::parser::{Name, ObjectKind};
+use crate::parser::{Name, ObjectKind, ParsedStatement, Statement, WatchWhat};
 
 impl Session {
+    /// The columns that a statement would answer, which is not run.
+    ///
+    /// # Errors
+    /// It answers none that are known before it runs, or is wrong.
+    pub fn describe_statement(&self, statement: &ParsedStatement) -> Result<Answer> {
+        let query = match &statement.statement {
+            Statement::Select(query) => query,
+            Statement::Watch { what: WatchWhat::Select(query), .. } => query,
+            _ => {
+                let message = "the columns of a SELECT are known before it runs, those of another statement are not";
+                return Err(Error::invalid(message).at(Some(statement.span)));
+            }
+        };
+        columns(self.plan(&self.state(), query)?.schema().as_arrow(), None)
+    }
+
+    /// The statement that made what has this name.
+    pub fn made_by(&self, name: &str) -> Option<String> {
+        let kind = self.catalog.kind(name);
+        kind.and_then(|kind| self.catalog.sql(kind, name))
+            .or_else(|| self.catalog.sink(name).map(|sink| sink.sql.clone()))
+            .or_else(|| lock(&self.queries).get(name).map(|query| query.sql.clone()))
+    }
+
     /// The columns of a stream, table, view or query; the options of a sink.
     pub(super) fn describe(&self, name: &Name) -> Result<Answer> {
         if let Some(stream) = self.catalog.stream(&name.value) {

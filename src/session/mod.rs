@@ -7,8 +7,10 @@ mod cancel;
 mod context;
 mod ddl;
 mod describe;
+mod documentation;
 mod exact;
 mod insert;
+mod last;
 mod progress;
 mod queries;
 mod samples;
@@ -21,6 +23,7 @@ mod target;
 mod watch;
 
 pub use cancel::CancelToken;
+pub use last::LAST_RESULT;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +49,7 @@ pub struct SessionOptions {
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
     /// Where it is told that a query has failed: what nobody may miss.
     pub failures: Arc<dyn Fn(&str) + Send + Sync>,
-    /// The format of console sinks: `table`, `csv`, `json`, `jsonlines`, `markdown`, `vertical`.
+    /// The format of console sinks: a name that `--format` takes.
     pub console_format: String,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,

@@ -34,7 +34,7 @@ fn shell() -> Shell {
         output: Arc::new(Mutex::new(Box::new(Kept(printed.clone())))),
         notices: Arc::new(|_| {}),
         failures: Arc::new(|_| {}),
-        console_format: "table".into(),
+        console_format: "ascii".into(),
         empty_batches: false,
         test: None,
     });

@@ -1,4 +1,5 @@
-//! An answer → standard output, in the format that was asked for; what is said beside it → standard error.
+//! An answer → standard output, or where results were sent, in the format that was asked for; what is said beside it →
+//! standard error.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -6,141 +7,171 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::command::Expanded;
+use super::environment::Environment;
 use super::output::{Output, say};
-use super::terminal;
-use crate::display::{Format, RowWriter, write_rows};
+use super::pager::{self, Paging};
+use super::settings::PrintSettings;
+use super::terminal::Screen;
+use crate::display::{DIM, Format, RowWriter, Style, Written, for_terminal, paint};
 use crate::error::{Error, Result};
 use crate::session::{Answer, CancelToken};
 
-/// How answers are written.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PrintSettings {
-    pub(super) format: Format,
-    pub(super) expanded: Expanded,
-    pub(super) timing: bool,
-    /// Tags and footers are shown: somebody is looking.
-    pub(super) footers: bool,
-    /// Nothing but results.
-    pub(super) quiet: bool,
-}
-
 /// Prints answers.
 pub(super) struct Printer<'a> {
-    pub(super) settings: PrintSettings,
+    pub(super) settings: &'a PrintSettings,
     pub(super) output: &'a Output,
     pub(super) cancel: &'a CancelToken,
+    pub(super) environment: &'a Environment,
 }
 
 type Rows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 impl Printer<'_> {
-    /// Prints the answer of a statement. `as_they_come`: it may never end (`WATCH`). `took` is asked at the end.
+    /// Prints the answer of a statement; says how many rows it had or changed. `as_they_come`: it may never end
+    /// (`WATCH`). `took` is asked at the end.
     ///
     /// # Errors
     /// What the rows or the output answer.
-    pub(super) fn print(&self, answer: Answer, as_they_come: bool, took: &dyn Fn() -> Duration) -> Result<()> {
+    pub(super) fn print(&self, answer: Answer, as_they_come: bool, took: &dyn Fn() -> Duration) -> Result<u64> {
+        let mut count = 0;
         match answer {
             Answer::Done { tag, notices } => {
                 self.say_all(&notices);
+                count = tag.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
                 let line = if self.settings.timing { format!("{tag} · {}", milliseconds(took())) } else { tag };
-                self.footer(&line)?;
+                self.footer(&line, self.settings.has_footers())?;
             }
             Answer::Text(text) => {
-                self.write(|out| {
-                    out.write_all(text.as_bytes())?;
-                    if text.ends_with('\n') || text.is_empty() { Ok(()) } else { out.write_all(b"\n") }
-                })?;
+                self.text(&text)?;
                 self.time(took);
             }
             Answer::Rows { schema, rows, notices } => {
                 self.say_all(&notices);
-                let count = if as_they_come { self.follow(&schema, rows)? } else { self.rows(&schema, rows)? };
-                let rows = if count == 1 { "1 row".to_string() } else { format!("{count} rows") };
-                let grid = matches!(self.settings.format, Format::Table | Format::Vertical | Format::Markdown);
-                if self.settings.footers && grid {
-                    self.footer(&match self.settings.timing {
-                        true => format!("{rows} · {}", milliseconds(took())),
-                        false => format!("({rows})"),
-                    })?;
+                let (format, _) = self.look();
+                let written = if as_they_come { self.follow(&schema, rows)? } else { self.rows(&schema, rows)? };
+                count = written.rows;
+                let time = self.settings.timing.then(|| milliseconds(took()));
+                let footers = self.settings.has_footers() && self.settings.footer;
+                if format.is_for_people() && footers {
+                    self.footer(&footer(&written, time.as_deref()), true)?;
+                } else if written.shown_rows < written.rows && !self.settings.quiet {
+                    say(&footer(&written, None));
                 }
             }
         }
-        if !self.settings.footers {
+        if !self.settings.has_footers() {
             self.time(took);
         }
-        Ok(())
+        Ok(count)
+    }
+
+    /// Prints a text as it is, ended by a newline.
+    ///
+    /// # Errors
+    /// What the output answers.
+    pub(super) fn text(&self, text: &str) -> Result<()> {
+        let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+        self.emit(format!("{text}{end}").as_bytes())
     }
 
     /// Rows that are all wanted before the next statement, as one result.
-    fn rows(&self, schema: &SchemaRef, rows: Rows) -> Result<u64> {
-        let format = self.format();
-        if matches!(format, Format::Table | Format::Markdown) {
-            let mut batches = Vec::new();
+    fn rows(&self, schema: &SchemaRef, rows: Rows) -> Result<Written> {
+        let (format, style) = self.look();
+        let mut writer = RowWriter::styled(format, schema, style);
+        if format.is_for_people() && self.output.is_terminal {
+            // As a whole, for the pager.
+            let mut text = Vec::new();
             for batch in rows {
                 self.check()?;
-                batches.push(batch?);
+                self.written(writer.write(&mut text, &batch?))?;
             }
-            return self.table(format, schema, &batches);
+            let written = self.written(writer.finish(&mut text))?;
+            self.emit(&text)?;
+            return Ok(written);
         }
-        let mut writer = RowWriter::new(format, schema);
         let mut out = self.output.lock();
         let mut out = Cancellable { out: &mut **out, cancel: self.cancel };
         for batch in rows {
             self.check()?;
             self.written(writer.write(&mut out, &batch?))?;
         }
-        let count = self.written(writer.finish(&mut out))?;
+        let written = self.written(writer.finish(&mut out))?;
         self.written(out.flush())?;
-        Ok(count)
-    }
-
-    fn table(&self, format: Format, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<u64> {
-        let mut format = format;
-        if format == Format::Table && self.settings.expanded == Expanded::Auto && self.output.is_terminal {
-            // The rule at the top is as wide as the table.
-            let mut table = Vec::new();
-            self.written(write_rows(&mut table, format, batches, schema))?;
-            let width = table.iter().position(|byte| *byte == b'\n').unwrap_or(0);
-            if terminal::columns().is_some_and(|columns| width > columns) {
-                format = Format::Vertical;
-            }
-        }
-        self.write(|out| write_rows(out, format, batches, schema))?;
-        Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
+        Ok(written)
     }
 
     /// Rows that are wanted as they come: each batch is written and flushed, a table each.
-    fn follow(&self, schema: &SchemaRef, rows: Rows) -> Result<u64> {
-        let format = match self.format() {
-            // An array that never ends can't be read.
+    fn follow(&self, schema: &SchemaRef, rows: Rows) -> Result<Written> {
+        let (format, mut style) = self.look();
+        let format = match format {
+            // An array that never ends can't be read, nor can a page.
             Format::Json => Format::JsonLines,
             format => format,
         };
-        let mut count = 0;
-        let mut first = true;
+        let columns = schema.fields().len();
+        let mut total = Written { rows: 0, shown_rows: 0, columns, shown_columns: columns };
         for batch in rows {
             let batch = batch?;
             if batch.num_rows() > 0 {
-                count += batch.num_rows() as u64;
-                self.write(|out| {
-                    let mut writer = RowWriter::new(format, schema);
-                    if !std::mem::replace(&mut first, false) {
-                        writer = writer.without_header();
-                    }
-                    writer.write(out, &batch)?;
-                    writer.finish(out).map(|_| ())
-                })?;
+                let written = self.batch(format, schema, &style, total.rows > 0, &batch)?;
+                total.rows += written.rows;
+                total.shown_rows += written.shown_rows;
+                total.shown_columns = written.shown_columns;
+                style.title = None;
             }
             self.check()?;
         }
-        Ok(count)
+        Ok(total)
     }
 
-    fn format(&self) -> Format {
-        match (self.settings.format, self.settings.expanded) {
-            (Format::Table, Expanded::On) => Format::Vertical,
-            (format, _) => format,
+    fn batch(
+        &self,
+        format: Format,
+        schema: &SchemaRef,
+        style: &Style,
+        follows: bool,
+        batch: &RecordBatch,
+    ) -> Result<Written> {
+        let mut written = None;
+        self.write(|out| {
+            let mut writer = RowWriter::styled(format, schema, style.clone());
+            if follows {
+                writer = writer.without_header();
+            }
+            writer.write(out, batch)?;
+            written = Some(writer.finish(out)?);
+            Ok(())
+        })?;
+        written.ok_or_else(|| Error::internal("a batch was written and is not"))
+    }
+
+    fn look(&self) -> (Format, Style) {
+        self.settings.look(self.output.is_terminal.then(Screen::now))
+    }
+
+    /// Writes one whole text, through the pager where it is longer or wider than the screen.
+    fn emit(&self, text: &[u8]) -> Result<()> {
+        let pager = (self.output.is_terminal && !self.settings.plain && self.settings.attended)
+            .then(|| pager::command(self.environment))
+            .flatten();
+        match pager.filter(|_| self.wants_pager(text)) {
+            Some(pager) => {
+                let text = for_terminal(&String::from_utf8_lossy(text), self.settings.paints(true));
+                pager::page(&text, &pager, self.environment)
+            }
+            None => self.write(|out| out.write_all(text)),
+        }
+    }
+
+    fn wants_pager(&self, text: &[u8]) -> bool {
+        match self.settings.pager {
+            Paging::Off => false,
+            Paging::Always => true,
+            Paging::On => {
+                let lines = text.iter().filter(|byte| **byte == b'\n').count();
+                // The footer and the prompt want a line each.
+                Screen::now().rows.is_some_and(|rows| lines + 2 > rows)
+            }
         }
     }
 
@@ -169,11 +200,12 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn footer(&self, line: &str) -> Result<()> {
-        if !self.settings.footers || self.settings.quiet {
+    fn footer(&self, line: &str, wanted: bool) -> Result<()> {
+        if !wanted {
             return Ok(());
         }
-        self.write(|out| writeln!(out, "{line}"))
+        let dim = self.settings.paints(self.output.is_terminal);
+        self.write(|out| if dim { writeln!(out, "{}", paint(DIM, line)) } else { writeln!(out, "{line}") })
     }
 
     /// The time of a statement in a script.
@@ -187,6 +219,27 @@ impl Printer<'_> {
         if !self.settings.quiet {
             notices.iter().for_each(|notice| say(notice));
         }
+    }
+}
+
+/// `7 rows · 12.4 ms`, or `(7 rows)`; and what of them is not shown.
+fn footer(written: &Written, time: Option<&str>) -> String {
+    let rows = if written.rows == 1 { "1 row".to_string() } else { format!("{} rows", written.rows) };
+    let mut parts = vec![rows];
+    if written.shown_rows < written.rows {
+        parts[0] += &format!(" ({} shown)", written.shown_rows);
+    }
+    if written.shown_columns < written.columns {
+        parts.push(format!("{} columns ({} shown)", written.columns, written.shown_columns));
+    }
+    let cut = parts.len() > 1 || written.shown_rows < written.rows;
+    parts.extend(time.map(str::to_string));
+    if cut {
+        parts.push(".last shows all".to_string());
+    }
+    match time {
+        None if !cut => format!("({})", parts[0]),
+        _ => parts.join(" · "),
     }
 }
 
@@ -221,13 +274,14 @@ mod tests {
 
     use arrow::array::Int64Array;
 
+    use super::super::settings::{Expanded, MostRows};
     use super::*;
 
     /// What was written, to be looked at.
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct Seen(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Written {
+    impl Write for Seen {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -237,9 +291,13 @@ mod tests {
         }
     }
 
-    const PEOPLE: PrintSettings =
-        PrintSettings { format: Format::Table, expanded: Expanded::Off, timing: true, footers: true, quiet: false };
-    const SCRIPT: PrintSettings = PrintSettings { timing: false, footers: false, ..PEOPLE };
+    fn people() -> PrintSettings {
+        PrintSettings { timing: true, attended: true, ..PrintSettings::default() }
+    }
+
+    fn script() -> PrintSettings {
+        PrintSettings::default()
+    }
 
     fn batch(values: &[i64]) -> RecordBatch {
         RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(values.to_vec())) as _)]).unwrap()
@@ -250,10 +308,11 @@ mod tests {
     }
 
     fn print(settings: PrintSettings, answer: Answer, as_they_come: bool) -> (String, Result<()>) {
-        let written = Written::default();
+        let written = Seen::default();
         let (output, cancel) = (Output::to(written.clone()), CancelToken::default());
-        let printer = Printer { settings, output: &output, cancel: &cancel };
-        let printed = printer.print(answer, as_they_come, &|| Duration::from_micros(12_431));
+        let environment = Environment::default();
+        let printer = Printer { settings: &settings, output: &output, cancel: &cancel, environment: &environment };
+        let printed = printer.print(answer, as_they_come, &|| Duration::from_micros(12_431)).map(|_| ());
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         (text, printed)
     }
@@ -262,14 +321,14 @@ mod tests {
     fn people_see_how_many_rows_and_how_long() {
         let two = || rows(vec![Ok(batch(&[1])), Ok(batch(&[22]))]);
         let table = "+----+\n|  n |\n+----+\n|  1 |\n| 22 |\n+----+\n";
-        assert_eq!(print(PEOPLE, two(), false).0, format!("{table}2 rows · 12.4 ms\n"));
-        assert_eq!(print(PrintSettings { timing: false, ..PEOPLE }, two(), false).0, format!("{table}(2 rows)\n"));
-        assert_eq!(print(PrintSettings { quiet: true, ..PEOPLE }, two(), false).0, table);
+        assert_eq!(print(people(), two(), false).0, format!("{table}2 rows · 12.4 ms\n"));
+        assert_eq!(print(PrintSettings { timing: false, ..people() }, two(), false).0, format!("{table}(2 rows)\n"));
+        assert_eq!(print(PrintSettings { quiet: true, ..people() }, two(), false).0, table);
         let one = rows(vec![Ok(batch(&[1]))]);
-        assert!(print(PEOPLE, one, false).0.ends_with("1 row · 12.4 ms\n"));
+        assert!(print(people(), one, false).0.ends_with("1 row · 12.4 ms\n"));
         let done = || Answer::Done { tag: "CREATE STREAM".into(), notices: Vec::new() };
-        assert_eq!(print(PEOPLE, done(), false).0, "CREATE STREAM · 12.4 ms\n");
-        assert_eq!(print(SCRIPT, done(), false).0, "");
+        assert_eq!(print(people(), done(), false).0, "CREATE STREAM · 12.4 ms\n");
+        assert_eq!(print(script(), done(), false).0, "");
     }
 
     #[test]
@@ -280,47 +339,48 @@ mod tests {
             (Format::JsonLines, "{\"n\":1}\n{\"n\":2}\n"),
         ] {
             let answer = rows(vec![Ok(batch(&[1])), Ok(batch(&[])), Ok(batch(&[2]))]);
-            assert_eq!(print(PrintSettings { format, ..PEOPLE }, answer, false).0, text);
+            assert_eq!(print(PrintSettings { format: Some(format), ..people() }, answer, false).0, text);
         }
     }
 
     #[test]
     fn expanded_is_one_column_a_line_in_place_of_a_table_only() {
-        let expanded = PrintSettings { expanded: Expanded::On, ..SCRIPT };
-        assert_eq!(print(expanded, rows(vec![Ok(batch(&[7]))]), false).0, "-[ RECORD 1 ]-\nn | 7\n");
-        let csv = PrintSettings { format: Format::Csv, ..expanded };
+        let expanded = PrintSettings { expanded: Expanded::On, ..script() };
+        assert_eq!(print(expanded.clone(), rows(vec![Ok(batch(&[7]))]), false).0, "-[ RECORD 1 ]-\nn | 7\n");
+        let csv = PrintSettings { format: Some(Format::Csv), ..expanded.clone() };
         assert_eq!(print(csv, rows(vec![Ok(batch(&[7]))]), false).0, "n\n7\n");
     }
 
     #[test]
     fn rows_that_come_one_by_one_have_one_header() {
         let answer = || rows(vec![Ok(batch(&[1])), Ok(batch(&[])), Ok(batch(&[2]))]);
-        assert_eq!(print(PrintSettings { format: Format::Csv, ..SCRIPT }, answer(), true).0, "n\n1\n2\n");
-        let json = PrintSettings { format: Format::Json, ..SCRIPT };
-        assert_eq!(print(json, answer(), true).0, "{\"n\":1}\n{\"n\":2}\n");
-        assert_eq!(print(SCRIPT, answer(), true).0.matches("| n |").count(), 2);
+        assert_eq!(print(PrintSettings { format: Some(Format::Csv), ..script() }, answer(), true).0, "n\n1\n2\n");
+        let json = PrintSettings { format: Some(Format::Json), ..script() };
+        assert_eq!(print(json.clone(), answer(), true).0, "{\"n\":1}\n{\"n\":2}\n");
+        assert_eq!(print(script(), answer(), true).0.matches("| n |").count(), 2);
     }
 
     #[test]
     fn a_text_ends_with_a_newline() {
-        assert_eq!(print(SCRIPT, Answer::Text("a\nb".into()), false).0, "a\nb\n");
-        assert_eq!(print(SCRIPT, Answer::Text("a\n".into()), false).0, "a\n");
+        assert_eq!(print(script(), Answer::Text("a\nb".into()), false).0, "a\nb\n");
+        assert_eq!(print(script(), Answer::Text("a\n".into()), false).0, "a\n");
     }
 
     #[test]
     fn an_error_behind_some_rows_is_an_error_and_half_a_table_is_none() {
-        let (text, printed) = print(SCRIPT, rows(vec![Ok(batch(&[1])), Err(Error::invalid("no"))]), false);
+        let (text, printed) = print(script(), rows(vec![Ok(batch(&[1])), Err(Error::invalid("no"))]), false);
         assert_eq!((text.as_str(), printed.unwrap_err().to_string().as_str()), ("", "no"));
     }
 
     #[test]
     fn a_cancelled_answer_stops_in_the_middle() {
-        let written = Written::default();
+        let written = Seen::default();
         let (output, cancel) = (Output::to(written.clone()), CancelToken::default());
         let token = cancel.clone();
         let endless = std::iter::repeat_with(|| Ok(batch(&[1]))).inspect(move |_| token.cancel());
         let answer = Answer::Rows { schema: batch(&[]).schema(), rows: Box::new(endless), notices: Vec::new() };
-        let printer = Printer { settings: SCRIPT, output: &output, cancel: &cancel };
+        let printer =
+            Printer { settings: &script(), output: &output, cancel: &cancel, environment: &Environment::default() };
         let error = printer.print(answer, false, &|| Duration::ZERO).unwrap_err();
         assert!(matches!(error, Error::Cancelled { .. }), "{error:?}");
         assert_eq!(written.0.lock().unwrap().len(), 0);
@@ -339,8 +399,38 @@ mod tests {
             }
         }
         let (output, cancel) = (Output::to(Full), CancelToken::default());
-        let printer = Printer { settings: SCRIPT, output: &output, cancel: &cancel };
+        let printer =
+            Printer { settings: &script(), output: &output, cancel: &cancel, environment: &Environment::default() };
         let error = printer.print(rows(vec![Ok(batch(&[1]))]), false, &|| Duration::ZERO).unwrap_err();
         assert!(error.to_string().starts_with("can't write the result: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let many = || rows((0..50).map(|n| Ok(batch(&[n]))).collect());
+        let few = PrintSettings { most_rows: MostRows::Count(2), ..people() };
+        let (text, _) = print(few, many(), false);
+        assert_eq!(
+            text,
+            "+----+\n|  n |\n+----+\n|  0 |\n|  : |\n| 49 |\n+----+\n50 rows (2 shown) · 12.4 ms · .last shows all\n"
+        );
+        let written = Written { rows: 1, shown_rows: 1, columns: 9, shown_columns: 4 };
+        assert_eq!(footer(&written, None), "1 row · 9 columns (4 shown) · .last shows all");
+        assert_eq!(footer(&Written { shown_columns: 9, ..written }, None), "(1 row)");
+    }
+
+    #[test]
+    fn rows_alone_have_neither_header_nor_footer() {
+        let alone = PrintSettings { rows_only: true, timing: false, ..people() };
+        assert_eq!(print(alone, rows(vec![Ok(batch(&[7]))]), false).0, "+---+\n| 7 |\n+---+\n");
+        let silent = PrintSettings { footer: false, ..people() };
+        assert!(print(silent, rows(vec![Ok(batch(&[7]))]), false).0.ends_with("| 7 |\n+---+\n"));
+    }
+
+    #[test]
+    fn a_footer_is_dim_where_there_is_colour() {
+        let painted = PrintSettings { colour: super::super::settings::Colour::Always, ..people() };
+        let (text, _) = print(painted, Answer::Done { tag: "SET".into(), notices: Vec::new() }, false);
+        assert_eq!(text, format!("{}\n", paint(DIM, "SET · 12.4 ms")));
     }
 }

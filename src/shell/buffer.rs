@@ -96,6 +96,25 @@ impl Buffer {
         }
     }
 
+    /// The statement that has begun and not ended, and its place.
+    pub(super) fn begun(&self) -> Option<(String, Location)> {
+        self.statement.map(|(begin, end)| (self.window[begin..end].to_string(), self.location(begin)))
+    }
+
+    /// Takes the statement that has begun: what follows begins another.
+    pub(super) fn take_begun(&mut self) -> Option<(String, Location)> {
+        let begun = self.begun();
+        self.statement = None;
+        self.scanner = Scanner::new();
+        begun
+    }
+
+    /// Puts a text in place of all that was read, to be read next.
+    pub(super) fn replace(&mut self, text: &str) {
+        *self = Buffer::new();
+        self.push_line(&format!("{}\n", text.trim_end()));
+    }
+
     /// What an unfinished statement is waiting for.
     pub(super) fn pending(&self) -> Pending {
         self.scanner.pending()
@@ -227,6 +246,22 @@ mod tests {
         assert_eq!(items("SELECT 1;\n/* open"), ["1:1 SELECT 1", "2:1 /* open"]);
         assert_eq!(items("SELECT 'open\n"), ["1:1 SELECT 'open\n"]);
         assert_eq!(items("-- only a comment\n  \n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_statement_that_has_begun_can_be_taken_or_replaced() {
+        let mut buffer = Buffer::new();
+        buffer.push_line("SELECT 1\n");
+        assert!(buffer.take().is_none());
+        buffer.push_line("  , (2 \\g\n");
+        assert_eq!(buffer.take().map(show).as_deref(), Some("2:8 command \\g"));
+        let at = Location { line: 1, column: 1 };
+        assert_eq!(buffer.begun(), Some(("SELECT 1\n  , (2".to_string(), at)));
+        assert_eq!(buffer.take_begun(), Some(("SELECT 1\n  , (2".to_string(), at)));
+        assert_eq!((buffer.begun(), buffer.pending()), (None, Pending::Empty));
+        buffer.replace("SELECT 3; SELECT 4");
+        assert_eq!(buffer.take().map(show).as_deref(), Some("1:1 SELECT 3"));
+        assert_eq!((buffer.take(), buffer.pending()), (None, Pending::Statement));
     }
 
     #[test]

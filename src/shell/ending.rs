@@ -34,6 +34,8 @@ pub(super) mod code {
     pub const ERROR: u8 = 1;
     /// Wrong arguments, or a file that can't be opened.
     pub const USAGE: u8 = 2;
+    /// A statement or command failed while ON_ERROR_STOP was on.
+    pub const STOPPED: u8 = 3;
     /// A query that was started ended FAILED.
     pub const QUERY_FAILED: u8 = 4;
     pub const TIMEOUT: u8 = 124;

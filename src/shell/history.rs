@@ -5,9 +5,10 @@
 use std::path::PathBuf;
 
 use rustyline::Editor;
-use rustyline::history::FileHistory;
+use rustyline::history::{FileHistory, History};
 
 use super::output::say;
+use crate::error::{Error, Result};
 
 /// The file, and whether it still works.
 pub(super) struct HistoryFile {
@@ -17,7 +18,7 @@ pub(super) struct HistoryFile {
 impl HistoryFile {
     /// Loads what is there.
     pub(super) fn open(editor: &mut Editor<(), FileHistory>) -> Self {
-        let path = path(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+        let path = kept_in();
         if let Some(folder) = path.as_ref().and_then(|path| path.parent()) {
             // If this fails, so does the first line's saving, which says so.
             _ = std::fs::create_dir_all(folder);
@@ -47,6 +48,25 @@ impl HistoryFile {
             say(&format!("history is not kept: {}: {reason}", path.display()));
         }
     }
+}
+
+/// Every entry that is kept, the oldest first.
+///
+/// # Errors
+/// The file can't be read.
+pub(super) fn entries() -> Result<Vec<String>> {
+    let Some(file) = kept_in().filter(|path| path.exists()) else { return Ok(Vec::new()) };
+    let failed = |error: rustyline::error::ReadlineError| {
+        Error::io(format!("can't read {}", file.display()), &std::io::Error::other(error.to_string()))
+    };
+    let config = rustyline::Config::builder().max_history_size(usize::MAX).map_err(failed)?.build();
+    let mut history = FileHistory::with_config(&config);
+    history.load(&file).map_err(failed)?;
+    Ok(history.iter().cloned().collect())
+}
+
+fn kept_in() -> Option<PathBuf> {
+    path(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
 fn path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {

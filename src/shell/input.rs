@@ -18,9 +18,9 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// The `number`th `-c` argument, from 1.
-    pub(super) fn argument(number: usize, text: &str) -> Self {
-        Input::new(format!("-c #{number}"), None, Cursor::new(text.to_string()))
+    /// The `number`th argument of a flag, from 1.
+    pub(super) fn argument(flag: &str, number: usize, text: &str) -> Self {
+        Input::new(format!("{flag} #{number}"), None, Cursor::new(text.to_string()))
     }
 
     /// Standard input.

@@ -3,25 +3,66 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::display::Format;
-
 /// What to run, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Invocation {
+    /// Run before everything else.
+    pub before: Vec<String>,
     /// What `-c` and `-f` gave, in their order.
     pub scripts: Vec<Script>,
-    /// The format of results; a table when nothing was said.
-    pub format: Option<Format>,
+    /// Print options and their values, as `\pset` takes them.
+    pub print: Vec<(String, Option<String>)>,
+    /// Variables of the shell.
+    pub variables: Vec<(String, String)>,
+    /// The file that is run at the start.
+    pub rc: Rc,
+    /// Results go to this file, or to the command behind `|`.
+    pub output: Option<String>,
+    /// The transcript.
+    pub log: Option<String>,
+    /// Colours; by the terminal when nothing was said.
+    pub colour: Option<ColourWhen>,
     /// Results and errors only.
     pub quiet: bool,
     /// Prompt and answer as in a terminal, whatever stdin is.
     pub interactive: bool,
+    /// Never prompt, and write to a terminal as to a file.
+    pub batch: bool,
+    /// Standard input is left alone.
+    pub no_stdin: bool,
     /// Go on after an error.
     pub keep_going: bool,
     /// Ends the run.
     pub timeout: Option<Duration>,
     /// Console sinks print a batch without rows too.
     pub empty_batches: bool,
+}
+
+/// When there is colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColourWhen {
+    /// On terminals.
+    Auto,
+    Always,
+    Never,
+}
+
+/// The file that is run at the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Rc {
+    /// The user's own, where there is a prompt.
+    #[default]
+    Own,
+    None,
+    File(PathBuf),
+}
+
+/// `-v NAME=VALUE` and `-P OPTION[=VALUE]`: the name, and the value where one is given.
+pub fn parse_assignment(text: &str) -> (String, Option<String>) {
+    match text.split_once('=') {
+        Some((name, value)) => (name.trim().to_string(), Some(value.to_string())),
+        None => (text.trim().to_string(), None),
+    }
 }
 
 /// A piece of SQL from the command line.

@@ -9,9 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::transcript;
 use super::turns::{Turn, Turns};
-use crate::display::visible_lines;
+use crate::display::{for_file, for_terminal};
 use crate::sink::SharedOutput;
+
+/// Whether standard error has colours.
+static COLOURED_ERRORS: AtomicBool = AtomicBool::new(false);
 
 /// Written at the latest when so much has come together.
 const BUFFER: usize = 64 << 10;
@@ -32,16 +36,16 @@ struct Broken {
 }
 
 impl Output {
-    /// Standard output. `turns`: whose turn it is on a terminal that somebody types into.
-    pub(super) fn stdout(turns: Option<Arc<Turns>>) -> Self {
+    /// Standard output. `turns`: whose turn it is on a terminal that somebody types into. `colour`: marks become
+    /// escape sequences.
+    pub(super) fn stdout(turns: Option<Arc<Turns>>, colour: bool) -> Self {
         let broken = Arc::new(Broken::default());
         let is_terminal = io::stdout().is_terminal();
-        let writer = StdoutWriter { buffer: Vec::new(), is_terminal, turns, broken: broken.clone() };
+        let writer = StdoutWriter { buffer: Vec::new(), is_terminal, colour, turns, broken: broken.clone() };
         Output { shared: Arc::new(Mutex::new(Box::new(writer))), broken, is_terminal }
     }
 
     /// Anything that is no terminal.
-    #[cfg(test)]
     pub(super) fn to(writer: impl Write + Send + 'static) -> Self {
         Output { shared: Arc::new(Mutex::new(Box::new(writer))), broken: Arc::default(), is_terminal: false }
     }
@@ -71,12 +75,20 @@ impl Output {
 
 /// One or more lines on standard error. Where that can't be written there is nobody left to tell.
 pub(super) fn say(text: &str) {
-    _ = writeln!(io::stderr().lock(), "{}", visible_lines(text.trim_end_matches('\n')));
+    let text = text.trim_end_matches('\n');
+    _ = writeln!(io::stderr().lock(), "{}", for_terminal(text, COLOURED_ERRORS.load(Ordering::Relaxed)));
+    transcript::add(format!("{}\n", for_terminal(text, false)).as_bytes());
+}
+
+/// Whether standard error has colours from here on.
+pub(super) fn colour_errors(colour: bool) {
+    COLOURED_ERRORS.store(colour, Ordering::Relaxed);
 }
 
 struct StdoutWriter {
     buffer: Vec<u8>,
     is_terminal: bool,
+    colour: bool,
     turns: Option<Arc<Turns>>,
     broken: Arc<Broken>,
 }
@@ -103,7 +115,12 @@ impl StdoutWriter {
             self.buffer.clear();
             return Ok(());
         }
-        let written = if self.is_terminal { self.drain_to_terminal() } else { write_stdout(&self.buffer) };
+        let written = match (self.is_terminal, self.colour) {
+            (true, _) => self.drain_to_terminal(),
+            (false, true) => write_stdout(for_file(&String::from_utf8_lossy(&self.buffer)).as_bytes()),
+            (false, false) => write_stdout(&self.buffer),
+        };
+        self.keep_transcript();
         match written {
             // Taken as written, so that a batch in flight is committed and its query ends without an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -119,9 +136,19 @@ impl StdoutWriter {
         }
     }
 
+    fn keep_transcript(&self) {
+        if transcript::name().is_none() {
+            return;
+        }
+        match self.colour {
+            true => transcript::add(for_terminal(&String::from_utf8_lossy(&self.buffer), false).as_bytes()),
+            false => transcript::add(&self.buffer),
+        }
+    }
+
     fn drain_to_terminal(&self) -> io::Result<()> {
         let text = String::from_utf8_lossy(&self.buffer);
-        let text = visible_lines(&text);
+        let text = for_terminal(&text, self.colour);
         match &self.turns {
             Some(turns) => turns.show(&text),
             None => write_stdout(text.as_bytes()),

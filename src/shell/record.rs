@@ -1,13 +1,39 @@
 //! `\record`: what is typed and answered, kept for a test file while it is printed.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::runner::Shell;
 use crate::error::{Error, Result};
 use crate::regress::Recording;
 use crate::session::Answer;
+
+impl Shell {
+    /// Begins a recording, or ends it.
+    ///
+    /// # Errors
+    /// The file can't be made; or there is none to begin, and none was begun.
+    pub(super) fn record(&mut self, file: Option<String>) -> Result<()> {
+        if let Some(ended) = self.recording.take() {
+            self.session.record_queries(None);
+            self.confirm(&format!("{} has {} records", ended.path().display(), ended.records()));
+            if file.is_none() {
+                return Ok(());
+            }
+        }
+        let Some(file) = file else {
+            return Err(Error::invalid("nothing is being recorded").help("\\record FILE.slt begins a file"));
+        };
+        let recording = Recording::begin(Path::new(&file))?;
+        self.session.record_queries(Some(recording.recorder()));
+        self.recording = Some(recording);
+        self.confirm(&format!("recording to {file}; \\record ends it"));
+        Ok(())
+    }
+}
 
 /// What an answer was, once it is printed.
 pub(super) enum Heard {

@@ -1,23 +1,27 @@
-//! Runs statements and commands one after the other, and decides after each whether to go on.
+//! Runs the statements and commands of a script one after the other, and decides after each whether to go on.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::answer::{PrintSettings, Printer};
 use super::buffer::{Buffer, Item};
-use super::command::{self, Command, Expanded};
+use super::commands;
+use super::conditions::Conditions;
 use super::ending::{Ending, code, stop_queries};
+use super::environment::Environment;
 use super::failures::Failures;
 use super::input::Input;
+use super::last::Last;
 use super::output::{Output, say};
-use super::record;
-use super::turns::{Turn, Turns};
-use crate::clock::Stopwatch;
-use crate::display::render_error;
+use super::redirect::Redirect;
+use super::settings::PrintSettings;
+use super::transcript;
+use super::turns::Turns;
+use super::variables::Variables;
+use super::verbose;
+use crate::display::{ALERT, paint, render_error};
 use crate::error::{Error, Location, Result, Span};
-use crate::parser::{Statement, parse_one};
 use crate::regress::Recording;
-use crate::session::{Answer, Session};
+use crate::session::Session;
 
 /// Scripts that include scripts end here: it is a circle.
 const DEEPEST: usize = 32;
@@ -32,14 +36,30 @@ pub(super) struct Shell {
     pub(super) settings: PrintSettings,
     /// What was told of queries that failed.
     pub(super) failures: Failures,
-    /// Go on after an error.
+    /// Go on after an error, where ON_ERROR_STOP says nothing.
     pub(super) keep_going: bool,
     /// Some statement or command failed.
     pub(super) failed: bool,
+    /// One failed while ON_ERROR_STOP was on.
+    pub(super) stopped: bool,
     /// How many `\i` deep.
     pub(super) depth: usize,
     /// `\record`
     pub(super) recording: Option<Recording>,
+    pub(super) variables: Variables,
+    pub(super) conditions: Conditions,
+    /// What the script that runs found open.
+    pub(super) base: usize,
+    pub(super) environment: Environment,
+    /// `\o`
+    pub(super) redirect: Option<Redirect>,
+    /// `.once`, `\g FILE`
+    pub(super) once: Option<Redirect>,
+    /// `\bind`, for the next statement.
+    pub(super) bound: Option<Vec<String>>,
+    pub(super) last: Last,
+    /// The text in which the places of the last statement are counted, where that is not what was read.
+    pub(super) source: Option<String>,
 }
 
 /// What comes after an item.
@@ -64,6 +84,18 @@ pub(super) struct Origin<'a> {
 impl Shell {
     /// Runs a script to its end, to its first error, or to `\q`.
     pub(super) fn run_input(&mut self, mut input: Input) -> Flow {
+        let base = std::mem::replace(&mut self.base, self.conditions.depth());
+        let mut flow = self.run_lines(&mut input);
+        if self.conditions.close(self.base) > 0 && flow == Flow::Next {
+            let error = Error::invalid("the script ends inside an \\if").help("\\endif ends it");
+            self.report(&error, "", Some(&input.name), None);
+            flow = self.after_error();
+        }
+        self.base = base;
+        flow
+    }
+
+    fn run_lines(&mut self, input: &mut Input) -> Flow {
         let mut buffer = Buffer::new();
         loop {
             let line = match input.next_line() {
@@ -75,6 +107,12 @@ impl Shell {
                     return Flow::Stop;
                 }
             };
+            if self.variables.get("ECHO") == Some("all")
+                && let Err(error) = self.write(&line)
+            {
+                self.report(&error, "", None, None);
+                return Flow::Stop;
+            }
             buffer.push_line(&line);
             let origin = Origin { name: Some(&input.name), path: input.path.as_deref() };
             match self.run_ready(&mut buffer, origin) {
@@ -84,7 +122,7 @@ impl Shell {
         }
         let origin = Origin { name: Some(&input.name), path: input.path.as_deref() };
         match buffer.finish() {
-            Some(item) => self.run_item(item, &buffer, origin),
+            Some(item) => self.run_item(item, &mut buffer, origin),
             None => Flow::Next,
         }
     }
@@ -103,6 +141,11 @@ impl Shell {
     /// Stops the queries that still run and answers the exit code. `leave`: what `\q` asked for.
     pub(super) fn finish(&mut self, leave: Option<u8>) -> u8 {
         self.ending.check();
+        for redirect in [self.once.take(), self.redirect.take()].into_iter().flatten() {
+            if let Err(error) = redirect.close() {
+                self.report(&error, "", None, None);
+            }
+        }
         stop_queries(&self.session, self.settings.quiet);
         let flushed = std::io::Write::flush(&mut *self.output.lock());
         self.ending.check();
@@ -112,6 +155,7 @@ impl Shell {
         match leave {
             Some(code) => code,
             None if self.session.any_query_failed() => code::QUERY_FAILED,
+            None if self.stopped => code::STOPPED,
             None if self.failed => code::ERROR,
             None => code::OK,
         }
@@ -120,21 +164,73 @@ impl Shell {
     /// Says what went wrong.
     pub(super) fn report(&mut self, error: &Error, source: &str, name: Option<&str>, statement: Option<Location>) {
         self.failed = true;
+        let source = self.source.take().unwrap_or_else(|| source.to_string());
         let brief = self.failures.brief(error);
-        say(&render_error(brief.as_ref().unwrap_or(error), source, name, statement));
+        let text = render_error(brief.as_ref().unwrap_or(error), &source, name, statement);
+        self.last.error = Some(render_error(error, &source, name, statement) + &verbose::chain(error));
+        match text.split_once(']') {
+            Some((code, rest)) => say(&format!("{}{rest}", paint(ALERT, &format!("{code}]")))),
+            None => say(&text),
+        }
     }
 
-    fn run_item(&mut self, item: Item, buffer: &Buffer, origin: Origin<'_>) -> Flow {
-        let (Item::Statement { at, .. } | Item::Command { at, .. }) = &item;
-        // A script's reader wants to know which statement it was; at the prompt it is the last one.
-        let place = origin.name.map(|_| *at);
-        let outcome = match item {
-            Item::Statement { text, at } => self.run_statement(&text, at).map(|()| Flow::Next),
-            Item::Command { line, at } => {
-                let end = Location { line: at.line, column: at.column + line.chars().count() as u64 };
-                self.run_command(&line, origin).map_err(|error| error.at(Some(Span { start: at, end })))
+    /// Whether a script goes on.
+    pub(super) fn after_error(&mut self) -> Flow {
+        match self.variables.is_on("ON_ERROR_STOP") {
+            Some(true) => {
+                self.stopped |= self.turns.is_none();
+                Flow::Stop
             }
-        };
+            Some(false) => Flow::Next,
+            None if self.keep_going => Flow::Next,
+            None => Flow::Stop,
+        }
+    }
+
+    fn run_item(&mut self, item: Item, buffer: &mut Buffer, origin: Origin<'_>) -> Flow {
+        self.source = None;
+        match item {
+            Item::Statement { .. } if !self.conditions.active() => {
+                if self.turns.is_some() && self.depth == 0 {
+                    self.confirm("not run: an \\if that does not hold is open; \\endif ends it");
+                }
+                Flow::Next
+            }
+            Item::Statement { text, at } => {
+                transcript::add(format!("{text};\n").as_bytes());
+                let outcome = self.run_statement(&text, at).map(|()| Flow::Next);
+                if outcome.is_err() && self.variables.get("ECHO") == Some("errors") {
+                    say(&text);
+                }
+                self.settle(outcome, at, buffer, origin)
+            }
+            Item::Command { line, at } => {
+                transcript::add(format!("{line}\n").as_bytes());
+                self.run_commands(&line, at, buffer, origin)
+            }
+        }
+    }
+
+    /// The commands of a line, of which one may follow the other.
+    fn run_commands(&mut self, line: &str, at: Location, buffer: &mut Buffer, origin: Origin<'_>) -> Flow {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let column = |rest: &str| at.column + line[..line.len() - rest.len()].chars().count() as u64;
+            let start = Location { line: at.line, column: column(rest) };
+            let (command, behind) = commands::cut(rest);
+            let end = Location { line: at.line, column: start.column + command.trim_end().chars().count() as u64 };
+            let outcome = commands::run(self, command, buffer, origin)
+                .map_err(|error| if self.source.is_some() { error } else { error.at(Some(Span { start, end })) });
+            match self.settle(outcome, start, buffer, origin) {
+                Flow::Next => rest = behind,
+                flow => return flow,
+            }
+        }
+        Flow::Next
+    }
+
+    /// Says what went wrong, and what comes next.
+    fn settle(&mut self, outcome: Result<Flow>, at: Location, buffer: &Buffer, origin: Origin<'_>) -> Flow {
         // A statement that was cancelled because the run is being ended has nothing to say.
         self.ending.check();
         match outcome {
@@ -145,104 +241,16 @@ impl Shell {
                 Flow::Next
             }
             Err(error) => {
+                // A script's reader wants to know which statement it was; at the prompt it is the last one.
+                let place = origin.name.map(|_| at);
                 self.report(&error, &buffer.source(), origin.name, place);
-                if self.keep_going { Flow::Next } else { Flow::Stop }
+                self.after_error()
             }
         }
     }
 
-    fn run_statement(&mut self, text: &str, at: Location) -> Result<()> {
-        let watch = Stopwatch::start();
-        let statement = parse_one(text, at)?;
-        let as_they_come = matches!(statement.statement, Statement::Watch { .. });
-        let ending = self.ending.clone();
-        let _foreground = ending.foreground();
-        let answer = self.session.execute(&statement);
-        if self.recording.is_none() || as_they_come {
-            return self.print(answer?, as_they_come, &watch);
-        }
-        let outcome = answer.and_then(|answer| {
-            let (answer, heard) = record::hear(answer);
-            self.print(answer, false, &watch).map(|()| heard)
-        });
-        let (error, heard) = match outcome {
-            Ok(heard) => (None, Some(heard)),
-            Err(error) => (Some(error), None),
-        };
-        if let Some(recording) = &mut self.recording {
-            // What can't be a record is no reason to end a script.
-            if let Some(why) = record::keep(recording, text, heard.ok_or(error.as_ref()))? {
-                say(&why);
-            }
-        }
-        error.map_or(Ok(()), Err)
-    }
-
-    fn record(&mut self, file: Option<String>) -> Result<()> {
-        if let Some(ended) = self.recording.take() {
-            self.session.record_queries(None);
-            self.confirm(&format!("{} has {} records", ended.path().display(), ended.records()));
-            if file.is_none() {
-                return Ok(());
-            }
-        }
-        let Some(file) = file else {
-            return Err(Error::invalid("nothing is being recorded").help("\\record FILE.slt begins a file"));
-        };
-        let recording = Recording::begin(Path::new(&file))?;
-        self.session.record_queries(Some(recording.recorder()));
-        self.recording = Some(recording);
-        self.confirm(&format!("recording to {file}; \\record ends it"));
-        Ok(())
-    }
-
-    fn print(&self, answer: Answer, as_they_come: bool, watch: &Stopwatch) -> Result<()> {
-        let cancel = self.session.cancel_token();
-        let printer = Printer { settings: self.settings, output: &self.output, cancel: &cancel };
-        // Notices wait for the end of an answer, but not for that of a WATCH.
-        if !as_they_come && let Some(turns) = &self.turns {
-            turns.begin(Turn::Printing);
-        }
-        let printed = printer.print(answer, as_they_come, &|| watch.elapsed());
-        if let Some(turns) = &self.turns {
-            turns.begin(Turn::Running);
-        }
-        printed
-    }
-
-    fn run_command(&mut self, line: &str, origin: Origin<'_>) -> Result<Flow> {
-        match command::parse(line)? {
-            Command::Quit(code) => return Ok(Flow::Leave(code)),
-            Command::Include { file, beside } => return self.include(&file, beside, origin),
-            Command::Help => self.write(&command::help())?,
-            Command::Echo { text, newline } => self.write(&(text + if newline { "\n" } else { "" }))?,
-            Command::Record(file) => self.record(file)?,
-            Command::Describe(None) => self.list()?,
-            Command::Describe(Some(name)) => self.run_internal(&format!("DESCRIBE {name}"))?,
-            Command::Timing(on) => {
-                self.settings.timing = on.unwrap_or(!self.settings.timing);
-                self.confirm(&format!("timing is {}", if self.settings.timing { "on" } else { "off" }));
-            }
-            Command::Expanded(to) => {
-                let turned = if self.settings.expanded == Expanded::Off { Expanded::On } else { Expanded::Off };
-                self.settings.expanded = to.unwrap_or(turned);
-                self.confirm(&format!("expanded is {}", self.settings.expanded.name()));
-            }
-            Command::Format(Some(format)) => {
-                self.settings.format = format;
-                self.session.set_console_format(format.name());
-                self.confirm(&format!("format is {format}"));
-            }
-            Command::Format(None) => {
-                let PrintSettings { format, expanded, timing, .. } = self.settings;
-                let timing = if timing { "on" } else { "off" };
-                self.write(&format!("format   {format}\nexpanded {}\ntiming   {timing}\n", expanded.name()))?;
-            }
-        }
-        Ok(Flow::Next)
-    }
-
-    fn include(&mut self, file: &str, beside: bool, origin: Origin<'_>) -> Result<Flow> {
+    /// Runs a file that is named in a script. `beside`: a relative path starts at the file that says it.
+    pub(super) fn include(&mut self, file: &str, beside: bool, origin: Origin<'_>) -> Result<Flow> {
         if self.depth == DEEPEST {
             return Err(Error::invalid(format!(
                 "{file} is included {DEEPEST} files deep: does a file include itself?"
@@ -260,48 +268,22 @@ impl Shell {
         })
     }
 
-    /// `\d`: everything there is.
-    fn list(&mut self) -> Result<()> {
-        let mut found = false;
-        for kind in ["STREAMS", "TABLES", "VIEWS", "SINKS", "QUERIES"] {
-            let _foreground = self.ending.foreground();
-            let statement = parse_one(&format!("SHOW {kind}"), Location { line: 1, column: 1 })?;
-            let Answer::Rows { schema, rows, notices } = self.session.execute(&statement)? else {
-                return Err(Error::internal(format!("SHOW {kind} answered no rows")));
-            };
-            let batches = rows.filter(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
-            let batches = batches.collect::<Result<Vec<_>>>()?;
-            if !batches.is_empty() {
-                found = true;
-                self.confirm(&kind.to_lowercase());
-                let rows = Box::new(batches.into_iter().map(Ok));
-                self.print(Answer::Rows { schema, rows, notices }, false, &Stopwatch::start())?;
-            }
-        }
-        if !found {
-            self.confirm("nothing is created yet");
-        }
-        Ok(())
+    /// Writes a text to standard output.
+    pub(super) fn write(&self, text: &str) -> Result<()> {
+        write_to(&self.output, text)
     }
 
-    /// Runs a statement that a command stands for. Its places mean nothing in the line that was written.
-    fn run_internal(&mut self, sql: &str) -> Result<()> {
-        let mut outcome = self.run_statement(sql, Location { line: 1, column: 1 });
-        if let Err(Error::InvalidInput { span, .. } | Error::Unsupported { span, .. }) = &mut outcome {
-            *span = None;
-        }
-        outcome
-    }
-
-    fn write(&self, text: &str) -> Result<()> {
-        let mut out = self.output.lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        written.map_err(|error| Error::io("can't write", &error))
-    }
-
-    fn confirm(&self, line: &str) {
+    /// Says what a command did.
+    pub(super) fn confirm(&self, line: &str) {
         if !self.settings.quiet {
             say(line);
         }
     }
+}
+
+/// Writes a text and flushes it.
+pub(super) fn write_to(output: &Output, text: &str) -> Result<()> {
+    let mut out = output.lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Error::io("can't write", &error))
 }

@@ -26,16 +26,64 @@ impl Modes {
     }
 }
 
-/// The width of the terminal that stdout is: `COLUMNS`, or what the terminal says.
-pub(super) fn columns() -> Option<usize> {
-    if let Some(columns) = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()) {
-        return Some(columns);
+/// The terminal that stdout is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Screen {
+    pub(super) columns: Option<usize>,
+    pub(super) rows: Option<usize>,
+    /// It shows more than ASCII.
+    pub(super) unicode: bool,
+}
+
+impl Screen {
+    /// As it is now: `COLUMNS` and `LINES`, or what the terminal says.
+    pub(super) fn now() -> Self {
+        let mut size = MaybeUninit::<libc::winsize>::zeroed();
+        // SAFETY: a winsize of zeroes is valid, and the call fills it or leaves it.
+        let size = unsafe {
+            libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, size.as_mut_ptr());
+            size.assume_init()
+        };
+        let said = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+        let told = |size: u16| (size > 0).then_some(usize::from(size));
+        Screen {
+            columns: said("COLUMNS").or_else(|| told(size.ws_col)),
+            rows: said("LINES").or_else(|| told(size.ws_row)),
+            unicode: is_unicode(|name| std::env::var(name).ok()),
+        }
     }
-    let mut size = MaybeUninit::<libc::winsize>::zeroed();
-    // SAFETY: a winsize of zeroes is valid, and the call fills it or leaves it.
-    let size = unsafe {
-        libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, size.as_mut_ptr());
-        size.assume_init()
-    };
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// Whether the locale is one of UTF-8; where none is named, terminals are today.
+fn is_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let named = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    named.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Whether the terminal can't move a cursor or show colours.
+pub(super) fn is_dumb() -> bool {
+    std::env::var("TERM").is_ok_and(|term| term == "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_says_whether_more_than_ascii_is_shown() {
+        for (variables, unicode) in [
+            (&[][..], true),
+            (&[("LANG", "en_US.UTF-8")], true),
+            (&[("LANG", "C")], false),
+            (&[("LANG", "en_US.UTF-8"), ("LC_ALL", "C")], false),
+            (&[("LANG", "de_DE.ISO-8859-1"), ("LC_CTYPE", "C.utf8")], true),
+        ] {
+            let variable =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
+            assert_eq!(is_unicode(variable), unicode, "{variables:?}");
+        }
+    }
 }

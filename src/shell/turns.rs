@@ -94,7 +94,7 @@ impl Turns {
             match (turn, &mut printer) {
                 (Turn::Editing, Some(printer)) => {
                     // It fails only when the terminal is gone.
-                    _ = printer.print(batches + &crate::display::visible_lines(&notices));
+                    _ = printer.print(batches + &crate::display::for_terminal(&notices, false));
                 }
                 _ => {
                     _ = write_stdout(batches.as_bytes());

@@ -7,7 +7,7 @@
 //! +---------------------+------+-------+
 //! | 2026-01-01T00:05:00 | /a   |     7 |
 //! ```
-//! In the formats that programs read (csv, tsv, json, jsonlines) the batch's number is a column, `__batch`, and the line
+//! In the formats that programs read (csv, json, …) the batch's number is a column, `__batch`, and the line
 //! goes to the notices. A query that can take rows back has `op` (`__op`) first. What is not known is shown as `-`.
 //! Nothing is remembered: a batch that is run again after a crash is shown again.
 
@@ -53,7 +53,7 @@ pub struct ConsoleSink {
 
 /// Opens the sink. It takes every mode.
 pub fn open(context: &SinkContext, output: SharedOutput, style: ConsoleStyle) -> ConsoleSink {
-    let changelog = match is_for_people(style.format) {
+    let changelog = match style.format.is_for_people() {
         true => Changelog::new(context, None, "op"),
         false => Changelog::new(context, Some("__batch"), "__op"),
     };
@@ -105,14 +105,6 @@ impl ConsoleSink {
     }
 }
 
-/// Whether the batch's line stands above its rows; otherwise the rows tell their batch.
-fn is_for_people(format: Format) -> bool {
-    match format {
-        Format::Table | Format::Markdown | Format::Vertical => true,
-        Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => false,
-    }
-}
-
 /// `2026-01-01T00:04:55Z`, with milliseconds where there are some.
 fn iso_utc(millis: i64) -> String {
     match chrono::DateTime::from_timestamp_millis(millis) {
@@ -152,7 +144,7 @@ impl Sink for ConsoleSink {
         }
         let line = self.line(rows, summary);
         let mut text = Vec::new();
-        match is_for_people(self.style.format) {
+        match self.style.format.is_for_people() {
             true => text.extend(format!("{line}\n").into_bytes()),
             false => (self.style.notices)(&line),
         }

@@ -120,7 +120,7 @@ fn run(sink: &mut dyn Sink, batch: BatchId, changes: Vec<Delta>) -> Result<SinkC
 #[test]
 fn a_console_batch_is_a_line_and_a_table() {
     let (kept, notices) = (Kept::default(), Arc::default());
-    let mut sink = console::open(&context(false), kept.output(), style(Format::Table, false, &notices));
+    let mut sink = console::open(&context(false), kept.output(), style(Format::Ascii, false, &notices));
     // Partition 1 pushes first; the output goes by partition all the same.
     let parts = vec![Delta::insert(rows(&[(Some("/a"), 7)])), Delta::insert(rows(&[(Some("/b"), 1)]))];
     assert_eq!(run(&mut sink, 12, parts).unwrap().rows, 2);
@@ -143,7 +143,7 @@ fn a_console_batch_is_a_line_and_a_table() {
 #[test]
 fn a_query_that_takes_rows_back_shows_ops() {
     let (kept, notices) = (Kept::default(), Arc::default());
-    let mut sink = console::open(&context(true), kept.output(), style(Format::Table, false, &notices));
+    let mut sink = console::open(&context(true), kept.output(), style(Format::Ascii, false, &notices));
     run(&mut sink, 0, vec![changes()]).unwrap();
     let shown = kept.take();
     let table: Vec<&str> = shown.lines().skip(2).collect();
@@ -156,7 +156,7 @@ fn a_query_that_takes_rows_back_shows_ops() {
 #[test]
 fn an_empty_batch_is_shown_when_asked_for() {
     let (kept, notices) = (Kept::default(), Arc::default());
-    let mut sink = console::open(&context(false), kept.output(), style(Format::Table, true, &notices));
+    let mut sink = console::open(&context(false), kept.output(), style(Format::Ascii, true, &notices));
     sink.begin(3).unwrap();
     sink.commit(&BatchSummary::default()).unwrap();
     let shown = kept.take();
@@ -193,7 +193,7 @@ fn console_json_lines_number_their_batches() {
 #[test]
 fn an_aborted_batch_is_never_shown() {
     let (kept, notices) = (Kept::default(), Arc::default());
-    let mut console = console::open(&context(false), kept.output(), style(Format::Table, false, &notices));
+    let mut console = console::open(&context(false), kept.output(), style(Format::Ascii, false, &notices));
     let mut stdout = stdout::open(&Options::default(), &context(false), kept.output()).unwrap();
     for sink in [&mut console as &mut dyn Sink, &mut stdout] {
         sink.begin(0).unwrap();
@@ -208,7 +208,7 @@ fn an_aborted_batch_is_never_shown() {
 #[test]
 fn a_reader_that_is_gone_is_a_broken_pipe() {
     let gone = || -> SharedOutput { Arc::new(Mutex::new(Box::new(Gone))) };
-    let mut console = console::open(&context(false), gone(), style(Format::Table, false, &Arc::default()));
+    let mut console = console::open(&context(false), gone(), style(Format::Ascii, false, &Arc::default()));
     let mut stdout = stdout::open(&Options::default(), &context(false), gone()).unwrap();
     for sink in [&mut console as &mut dyn Sink, &mut stdout] {
         let error = run(sink, 0, vec![Delta::insert(rows(&[(None, 1)]))]).unwrap_err();

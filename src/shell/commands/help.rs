@@ -1,0 +1,175 @@
+//! Help: the commands, from their tables; the grammar of each statement; the documentation of functions.
+
+use std::fmt::Write;
+
+use super::{ELSEWHERE, Entry, FAMILIES, Takes, grammar, unknown};
+use crate::error::{Error, Result, closest};
+use crate::shell::runner::{Flow, Shell};
+use crate::shell::settings::OPTIONS;
+use crate::shell::variables::{SPECIAL, TOLD};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        names: &["\\?", ".help", "help"],
+        arguments: "[COMMAND|options|variables]",
+        help: "this list, one command, the print options, or the variables",
+        takes: Takes::Words,
+        run: |shell, call| {
+            let text = match call.at_most_one()? {
+                None | Some("-all" | "commands") => all(),
+                Some("options") => options(),
+                Some("variables") => variables(),
+                Some(name) => one(name)?,
+            };
+            shell.print_text(&text)?;
+            Ok(Flow::Next)
+        },
+    },
+    Entry {
+        names: &["\\h", ".manual"],
+        arguments: "[STATEMENT|FUNCTION]",
+        help: "the grammar of a statement or the documentation of a function, or what there is",
+        takes: Takes::Line,
+        run: |shell, call| {
+            let text = manual(shell, call.line)?;
+            shell.print_text(&text)?;
+            Ok(Flow::Next)
+        },
+    },
+    Entry {
+        names: &["\\errverbose"],
+        arguments: "",
+        help: "the last error in full, with all that it comes from",
+        takes: Takes::Words,
+        run: |shell, call| {
+            call.none()?;
+            let text = shell.last.error.clone().unwrap_or_else(|| "there was no error\n".to_string());
+            shell.print_text(&text)?;
+            Ok(Flow::Next)
+        },
+    },
+    Entry {
+        names: &[".version"],
+        arguments: "",
+        help: "the version of the program",
+        takes: Takes::Words,
+        run: |shell, call| {
+            call.none()?;
+            shell.print_text(concat!("levada ", env!("CARGO_PKG_VERSION")))?;
+            Ok(Flow::Next)
+        },
+    },
+];
+
+/// Every command.
+fn all() -> String {
+    let mut text = String::from("A statement ends with ; and may span lines.\n");
+    for family in &FAMILIES {
+        _ = writeln!(text, "\n{}", family.title);
+        family.entries.iter().for_each(|entry| text += &line(entry));
+    }
+    text
+}
+
+fn line(entry: &Entry) -> String {
+    let head = format!("{} {}", entry.names.join(" "), entry.arguments);
+    let head = head.trim_end();
+    match head.chars().count() <= 36 {
+        true => format!("  {head:<36} {}\n", entry.help),
+        false => format!("  {head}\n  {:36} {}\n", "", entry.help),
+    }
+}
+
+/// One command, by a name with or without its first character, or the commands whose names hold the text.
+fn one(asked: &str) -> Result<String> {
+    let bare = asked.trim_start_matches(['\\', '.']);
+    let is = |name: &&str| name.trim_start_matches(['\\', '.']) == bare;
+    let holds = |name: &&str| name.contains(bare);
+    let found = |by: &dyn Fn(&&str) -> bool| -> String {
+        let entries = FAMILIES.iter().flat_map(|family| family.entries);
+        entries.filter(|entry| entry.names.iter().any(by)).map(line).collect()
+    };
+    let text = Some(found(&is)).filter(|text| !text.is_empty()).unwrap_or_else(|| found(&holds));
+    if !text.is_empty() {
+        return Ok(text);
+    }
+    match ELSEWHERE.iter().find(|(name, _)| is(name)) {
+        Some((name, _)) => Err(unknown(name)),
+        None => Err(unknown(&format!("\\{bare}"))),
+    }
+}
+
+fn options() -> String {
+    let mut text = String::from("\\pset OPTION VALUE, or -P OPTION=VALUE\n\n");
+    for option in &OPTIONS {
+        _ = writeln!(text, "  {:<32} {}", format!("{} {}", option.name, option.takes), option.help);
+    }
+    text
+}
+
+fn variables() -> String {
+    let mut text = String::from("\\set NAME VALUE, or -v NAME=VALUE\n\n");
+    for (name, takes, help) in SPECIAL {
+        _ = writeln!(text, "  {:<32} {help}", format!("{name} {}", takes.join("|")));
+    }
+    text += "\nset after each statement\n\n";
+    for (name, help) in TOLD {
+        _ = writeln!(text, "  {name:<32} {help}");
+    }
+    text
+}
+
+/// `\h`
+fn manual(shell: &Shell, asked: &str) -> Result<String> {
+    if asked.is_empty() {
+        let statements = grammar::statements().iter().map(|name| format!("  {name}\n")).collect::<String>();
+        return Ok(format!(
+            "\\h STATEMENT shows its grammar, \\h FUNCTION documents one (\\df lists them)\n\n{statements}"
+        ));
+    }
+    let sections = grammar::find(asked);
+    let mut text = String::new();
+    for section in &sections {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let grammar = section.grammar.unwrap_or_default();
+        _ = writeln!(text, "{gap}{}\n{grammar}\n\n{}", section.title, section.summary());
+    }
+    let name = asked.trim_end_matches(['(', ')', ';']).trim();
+    if let Some(documentation) = shell.session.function_documentation(name) {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text += &format!("{gap}{documentation}");
+    }
+    if !text.is_empty() {
+        return Ok(text);
+    }
+    let functions = shell.session.function_names();
+    let function = closest(&name.to_lowercase(), functions.iter().map(String::as_str));
+    let error = Error::invalid(format!("there is neither a statement nor a function {asked}"));
+    Err(match grammar::closest_statement(asked).or_else(|| function.map(str::to_string)) {
+        Some(known) => error.help(format!("did you mean {known}?")),
+        None => error.help("\\h lists the statements, \\df the functions"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_command() {
+        let text = all();
+        for entry in FAMILIES.iter().flat_map(|family| family.entries) {
+            assert!(entry.names.iter().all(|name| text.contains(name)), "{:?}", entry.names);
+            assert!(text.contains(entry.help), "{}", entry.help);
+        }
+    }
+
+    #[test]
+    fn one_command_is_found_by_its_name_in_either_alphabet() {
+        for name in ["\\timing", ".timing", "timer"] {
+            assert_eq!(one(name).unwrap().lines().count(), 1, "{name}");
+        }
+        assert!(one("timign").unwrap_err().help_text().unwrap().starts_with("did you mean \\timing?"));
+        assert_eq!(one("copy").unwrap_err().to_string(), "not supported yet: the command \\copy");
+    }
+}

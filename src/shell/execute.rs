@@ -1,0 +1,214 @@
+//! One statement: its variables replaced, run, printed, and remembered.
+
+use super::answer::Printer;
+use super::last::{self, LastResult};
+use super::output::say;
+use super::record;
+use super::runner::Shell;
+use super::settings::PrintSettings;
+use super::turns::Turn;
+use super::variables::bind;
+use crate::clock::Stopwatch;
+use crate::display::row_texts;
+use crate::error::{Error, Location, Result};
+use crate::parser::{ParsedStatement, Statement, parse_one};
+use crate::session::Answer;
+
+/// Where a statement begins whose places nobody counts.
+const START: Location = Location { line: 1, column: 1 };
+
+/// The text of each value of a result, row by row; `None` is NULL.
+pub(super) type Texts = Vec<Vec<Option<String>>>;
+
+impl Shell {
+    /// Runs a statement that begins at `at` and prints its answer.
+    pub(super) fn run_statement(&mut self, text: &str, at: Location) -> Result<()> {
+        self.last.statement = Some(text.to_string());
+        let outcome = self.try_statement(text, at);
+        let closed = self.once.take().map_or(Ok(()), super::redirect::Redirect::close);
+        let outcome = outcome.and_then(|rows| closed.map(|()| rows));
+        self.tell(outcome.as_ref().map(|rows| *rows));
+        outcome.map(|_| ())
+    }
+
+    fn try_statement(&mut self, text: &str, at: Location) -> Result<u64> {
+        let watch = Stopwatch::start();
+        let text = self.ready(text, at)?;
+        let statement = parse_one(&text, at)?;
+        let as_they_come = matches!(statement.statement, Statement::Watch { .. });
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground();
+        let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error));
+        if as_they_come {
+            return self.print(answer?, true, &watch);
+        }
+        if self.recording.is_none() {
+            return self.print_and_keep(answer?, &watch);
+        }
+        let outcome = answer.and_then(|answer| {
+            let (answer, heard) = record::hear(answer);
+            self.print_and_keep(answer, &watch).map(|rows| (rows, heard))
+        });
+        let (outcome, heard) = match outcome {
+            Ok((rows, heard)) => (Ok(rows), Some(heard)),
+            Err(error) => (Err(error), None),
+        };
+        if let Some(recording) = &mut self.recording {
+            // What can't be a record is no reason to end a script.
+            let heard = heard.ok_or(outcome.as_ref().err());
+            if let Some(why) = record::keep(recording, &text, heard)? {
+                say(&why);
+            }
+        }
+        outcome
+    }
+
+    /// Runs a statement and answers the values of its rows, of which there may be so many.
+    ///
+    /// # Errors
+    /// It fails, answers no rows, or more than `most`.
+    pub(super) fn texts(&mut self, text: &str, at: Location, most: usize) -> Result<(Vec<String>, Texts)> {
+        self.last.statement = Some(text.to_string());
+        let outcome = self.try_texts(text, at, most);
+        self.tell(outcome.as_ref().map(|(_, texts)| texts.len() as u64));
+        outcome
+    }
+
+    fn try_texts(&mut self, text: &str, at: Location, most: usize) -> Result<(Vec<String>, Texts)> {
+        let text = self.ready(text, at)?;
+        let statement = parse_one(&text, at)?;
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground();
+        let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error))?;
+        let Answer::Rows { schema, rows, .. } = answer else {
+            return Err(Error::invalid("the statement answers no rows"));
+        };
+        let mut texts = Vec::new();
+        for batch in rows {
+            texts.extend(row_texts(&batch?)?);
+            if texts.len() > most {
+                return Err(Error::invalid(format!("more than {most} rows were answered")));
+            }
+        }
+        Ok((schema.fields().iter().map(|field| field.name().clone()).collect(), texts))
+    }
+
+    /// A statement that is parsed and not run.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn parsed(&mut self, text: &str, at: Location) -> Result<ParsedStatement> {
+        let text = self.ready(text, at)?;
+        parse_one(&text, at)
+    }
+
+    /// Runs a statement that a command stands for. Its places mean nothing in the line that was written.
+    pub(super) fn run_internal(&mut self, sql: &str) -> Result<()> {
+        self.internal(sql).map_err(without_place)
+    }
+
+    fn internal(&mut self, sql: &str) -> Result<()> {
+        self.show_hidden(sql);
+        let watch = Stopwatch::start();
+        let statement = parse_one(sql, START)?;
+        let as_they_come = matches!(statement.statement, Statement::Watch { .. });
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground();
+        let answer = self.session.execute(&statement)?;
+        self.print(answer, as_they_come, &watch).map(|_| ())
+    }
+
+    /// The answer of a statement that a command stands for, to be looked at before it is printed.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn ask(&mut self, sql: &str) -> Result<Answer> {
+        self.show_hidden(sql);
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground();
+        parse_one(sql, START).and_then(|statement| self.session.execute(&statement)).map_err(without_place)
+    }
+
+    /// Prints an answer; says how many rows it had or changed.
+    pub(super) fn print(&self, answer: Answer, as_they_come: bool, watch: &Stopwatch) -> Result<u64> {
+        let cancel = self.session.cancel_token();
+        let redirect = self.once.as_ref().or(self.redirect.as_ref());
+        // In a file nobody looks for a footer.
+        let unattended = redirect.map(|_| PrintSettings { attended: false, ..self.settings.clone() });
+        let printer = Printer {
+            settings: unattended.as_ref().unwrap_or(&self.settings),
+            output: redirect.map_or(&self.output, |redirect| &redirect.output),
+            cancel: &cancel,
+            environment: &self.environment,
+        };
+        // Notices wait for the end of an answer, but not for that of a WATCH.
+        if !as_they_come && let Some(turns) = &self.turns {
+            turns.begin(Turn::Printing);
+        }
+        let printed = printer.print(answer, as_they_come, &|| watch.elapsed());
+        if let Some(turns) = &self.turns {
+            turns.begin(Turn::Running);
+        }
+        printed
+    }
+
+    /// Prints a text of the shell's own, through the pager where it is long.
+    pub(super) fn print_text(&self, text: &str) -> Result<()> {
+        self.session.cancel_token().clear();
+        self.print(Answer::Text(text.to_string()), false, &Stopwatch::start()).map(|_| ())
+    }
+
+    fn print_and_keep(&mut self, answer: Answer, watch: &Stopwatch) -> Result<u64> {
+        let (answer, keeper) = last::keep(answer);
+        let rows = self.print(answer, false, watch)?;
+        if let Some(keeper) = keeper {
+            self.last.result = keeper.finish();
+            self.session.keep_result(match &self.last.result {
+                LastResult::Kept(schema, batches) => Some((schema, batches)),
+                _ => None,
+            })?;
+        }
+        Ok(rows)
+    }
+
+    /// The text as it is run: variables replaced, values bound; shown where that was asked for.
+    fn ready(&mut self, text: &str, at: Location) -> Result<String> {
+        let mut ready = self.variables.substitute(text).unwrap_or_else(|| text.to_string());
+        if let Some(texts) = self.bound.take() {
+            ready = bind(&ready, &texts)?;
+        }
+        if ready != text {
+            // Places are counted in what is run, from where it began.
+            let lines = "\n".repeat(at.line.saturating_sub(1) as usize);
+            let blanks = " ".repeat(at.column.saturating_sub(1) as usize);
+            self.source = Some(format!("{lines}{blanks}{ready}"));
+        }
+        if self.variables.get("ECHO") == Some("queries") {
+            self.write(&format!("{ready};\n"))?;
+        }
+        Ok(ready)
+    }
+
+    /// Sets the variables that tell how the last statement went.
+    fn tell(&mut self, outcome: std::result::Result<u64, &Error>) {
+        self.variables.tell("ERROR", if outcome.is_ok() { "false" } else { "true" });
+        self.variables.tell("ROW_COUNT", &outcome.unwrap_or(0).to_string());
+        if let Err(error) = outcome {
+            self.variables.tell("LAST_ERROR_CODE", error.code());
+            self.variables.tell("LAST_ERROR_MESSAGE", &error.to_string());
+        }
+    }
+
+    fn show_hidden(&self, sql: &str) {
+        if self.variables.is_on("ECHO_HIDDEN") == Some(true) {
+            say(&format!("-- {sql}"));
+        }
+    }
+}
+
+fn without_place(mut error: Error) -> Error {
+    if let Error::InvalidInput { span, .. } | Error::Unsupported { span, .. } = &mut error {
+        *span = None;
+    }
+    error
+}
