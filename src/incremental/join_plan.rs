@@ -1,5 +1,5 @@
 //! What a plan with joins of streams is made before it is cut: subqueries over streams become joins, conditions go to the
-//! joins that they are of, and joins are handed only the columns that something reads; a Top-N is too.
+//! joins that they are of, and joins are handed only the columns that something reads; a Top-N and an OVER are too.
 //!
 //! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
 //! rows and about what is remembered. A plan without either is left as it is.
@@ -14,7 +14,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+    Aggregate, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, Window,
 };
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
@@ -44,7 +44,11 @@ pub fn prepare(state: &SessionState, plan: LogicalPlan, whole: bool) -> DfResult
 
 /// Whether a node remembers rows, with all columns that they have.
 fn keeps_rows(node: &LogicalPlan) -> bool {
-    is_join_of_streams(node) || TopNode::of(node).is_some()
+    is_join_of_streams(node) || TopNode::of(node).is_some() || is_over(node)
+}
+
+fn is_over(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Window(_)) && reads_stream(node)
 }
 
 /// IN and EXISTS over streams as semi and anti joins.
@@ -180,6 +184,17 @@ fn narrow(plan: LogicalPlan, wanted: &Wanted) -> DfResult<LogicalPlan> {
             LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?)
         }
         LogicalPlan::Join(join) => LogicalPlan::Join(narrow_join(join, wanted)?),
+        LogicalPlan::Window(Window { input, window_expr, schema, .. }) => {
+            let width = input.schema().fields().len();
+            let mut read: Wanted = wanted.iter().copied().filter(|n| *n < width).collect();
+            read.extend(read_by(&window_expr, &input)?);
+            if read.len() == width {
+                let input = below(&input, &read)?;
+                return Ok(LogicalPlan::Window(Window::try_new_with_schema(window_expr, input, schema)?));
+            }
+            let input = project(narrow(input.as_ref().clone(), &read)?, input.schema(), &read)?;
+            LogicalPlan::Window(Window::try_new(window_expr, Arc::new(input))?)
+        }
         other => {
             let inputs = other.inputs().into_iter().map(|input| narrow(input.clone(), &all_of(input)));
             let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
@@ -196,11 +211,16 @@ fn narrow_top(top: TopNode, wanted: &Wanted) -> DfResult<TopNode> {
     if read.len() == schema.fields().len() {
         return top.over(narrowed);
     }
-    let columns = read.iter().map(|n| {
+    top.over(project(narrowed, &schema, &read)?)
+}
+
+/// Some of the columns of `schema`, which a plan has.
+fn project(plan: LogicalPlan, schema: &DFSchema, columns: &Wanted) -> DfResult<LogicalPlan> {
+    let columns = columns.iter().map(|n| {
         let (qualifier, field) = schema.qualified_field(*n);
         Expr::Column(Column::new(qualifier.cloned(), field.name()))
     });
-    top.over(LogicalPlanBuilder::from(narrowed).project(columns)?.build()?)
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
 fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {
@@ -227,11 +247,7 @@ fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {
         if !streams || read.len() == schema.fields().len() {
             return Ok(Arc::new(narrowed));
         }
-        let columns = read.iter().map(|n| {
-            let (qualifier, field) = schema.qualified_field(*n);
-            Expr::Column(Column::new(qualifier.cloned(), field.name()))
-        });
-        LogicalPlanBuilder::from(narrowed).project(columns)?.build().map(Arc::new)
+        project(narrowed, schema, &read).map(Arc::new)
     };
     let left = side(&join.left, join.on.iter().map(|(left, _)| left).collect())?;
     let right = side(&join.right, join.on.iter().map(|(_, right)| right).collect())?;

@@ -11,12 +11,14 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
 use super::TargetTraits;
 use crate::error::{Error, Result};
 use crate::parser::OutputMode;
+use crate::planner::over::Over;
 use crate::planner::{any, reads_stream};
 
-/// Refuses what no mode can run over a stream today. `below`: the node is below the aggregate.
-pub fn check_node(node: &LogicalPlan) -> Result<()> {
+/// Refuses what can't run over a stream in a mode.
+pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
     match node {
-        LogicalPlan::Window(window) => Err(window_refused(window)),
+        LogicalPlan::Window(window) if mode == OutputMode::Append => Over::of(window).map(drop),
+        LogicalPlan::Window(window) => Err(window_refused(window, mode)),
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
@@ -40,15 +42,19 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
     }
 }
 
-/// An OVER that is no Top-N.
-fn window_refused(window: &Window) -> Error {
-    let error = Error::not_yet("OVER windows over a stream");
+/// An OVER that is no Top-N, in another mode than its own.
+fn window_refused(window: &Window, mode: OutputMode) -> Error {
+    let error = Error::unsupported(format!(
+        "OVER (…) can't run in OUTPUT MODE {}: a row that comes would change those of its partition that were sent",
+        format!("{mode:?}").to_uppercase()
+    ));
     let text = window.window_expr.iter().map(ToString::to_string).collect::<String>();
     match text.contains("row_number(") || text.contains("rank(") {
         true => error.help(
-            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery, with a filter of its rows by one of them: WHERE r <= 3",
+            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery and a filter of its rows by one of them (WHERE r <= 3), \
+             or use OUTPUT MODE APPEND and ORDER BY a watermarked time",
         ),
-        false => error.help("aggregate by a window: GROUP BY window(time, size)"),
+        false => error.help("use OUTPUT MODE APPEND and ORDER BY a watermarked time, or aggregate by a window: GROUP BY window(time, size)"),
     }
 }
 

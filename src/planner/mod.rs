@@ -10,6 +10,7 @@ pub mod floats;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
+pub mod over;
 mod overflow;
 pub mod session_batch;
 pub mod session_functions;
@@ -117,8 +118,9 @@ fn closed_stream(node: &LogicalPlan) -> Option<Arc<StreamDef>> {
 /// Whether the plan has rows of its result that can be replaced by others: UPDATE is then the default mode.
 pub fn aggregates(plan: &LogicalPlan) -> bool {
     any(plan, |node| match node {
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => reads_stream(node),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => reads_stream(node),
         LogicalPlan::Limit(limit) => top::is_sorted(limit) && reads_stream(node),
+        LogicalPlan::Filter(filter) => top::is_numbered(filter) && reads_stream(node),
         _ => false,
     })
 }
