@@ -436,6 +436,7 @@ impl Cutter<'_> {
         let time = time_key(&aggregate);
         let is_time = |column: &&Column| event_time(&aggregate.input, &Expr::Column((*column).clone())).is_some();
         let watermarked = aggregate.group_expr.iter().any(|key| key.column_refs().iter().any(is_time));
+        mode::check_sets(self.mode, time.is_some(), grouping_sets::leaves_time_out(&aggregate))?;
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
         self.aggregate_over(aggregate, input, time, above).await

@@ -168,6 +168,18 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, wat
     .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
+/// The same for grouping sets, some of which leave out a window or a time.
+pub fn check_sets(mode: OutputMode, closes: bool, leaves_out: bool) -> Result<()> {
+    if mode != OutputMode::Append || closes || !leaves_out {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        "OUTPUT MODE APPEND can't run these grouping sets: a set that leaves the window out (of ROLLUP and CUBE one always does) is never \
+         final, so its groups would never be sent",
+    )
+    .help("keep the window in every set: GROUP BY window(…), CUBE (the other keys); or use OUTPUT MODE UPDATE or COMPLETE"))
+}
+
 /// The same for sessions; `watermarked`: their time is made of a watermarked one.
 pub fn check_sessions(mode: OutputMode, closes: bool, watermarked: bool) -> Result<()> {
     if mode == OutputMode::Append && !closes && watermarked {
