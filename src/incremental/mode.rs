@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, NullEquality};
+use datafusion::common::JoinType;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
 
 use super::TargetTraits;
 use crate::error::{Error, Result};
 use crate::parser::OutputMode;
 use crate::planner::over::Over;
+use crate::planner::set_operations::set_operation;
 use crate::planner::{any, reads_stream};
 
 /// Refuses what can't run over a stream in a mode.
@@ -22,11 +23,12 @@ pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
-            // How DataFusion writes set operations.
-            let set = join.null_equality == NullEquality::NullEqualsNull;
             match (left, right, join.join_type) {
-                (true, true, JoinType::LeftAnti) if set => Err(Error::not_yet("EXCEPT of two streams")),
-                (true, true, JoinType::LeftSemi) if set => Err(Error::not_yet("INTERSECT of two streams")),
+                // A row may be there more than once, which a join does not count.
+                (true, false, JoinType::LeftAnti | JoinType::LeftSemi) if set_operation(join) == Some(true) => {
+                    Err(Error::not_yet("EXCEPT ALL and INTERSECT ALL of a stream with a static table")
+                        .help("without ALL each row is given once"))
+                }
                 // What a mode allows of it is said where it is taken apart.
                 (true, true, _) => Ok(()),
                 (_, _, JoinType::Inner) => Ok(()),

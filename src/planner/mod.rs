@@ -15,6 +15,7 @@ mod overflow;
 pub mod session_batch;
 pub mod session_functions;
 mod sessions;
+pub mod set_operations;
 pub mod top;
 pub mod watermark;
 pub mod window_functions;
@@ -72,7 +73,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
-    settle(state, plan)
+    settle(state, set_operations::group(plan)?)
 }
 
 /// Makes a plan's types final, then its arithmetic and its grouping what we promise of them.
