@@ -70,7 +70,7 @@ pub async fn plan(
             .help("run it as a SELECT, or CREATE VIEW"));
     }
     let output = visible_schema(&plan);
-    let plan = prepare(state, grouping_sets::spread(plan)?, mode == OutputMode::Complete)?;
+    let plan = prepare(state, grouping_sets::spread(plan)?, mode)?;
     let top = top_aggregate(&plan)?;
     let others = any(&plan, |node| {
         let gives = gives_sessions(node) || matches!(node, LogicalPlan::Window(_));
@@ -193,7 +193,7 @@ fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()
         sorts |= matches!(node, LogicalPlan::Sort(_));
         let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_)) && reads_stream(n);
         let result = mode::check_node(node, output_mode)
-            .and_then(|()| mode::check_expressions(node, remembers || others))
+            .and_then(|()| mode::check_expressions(node, remembers || others, output_mode))
             .and_then(|()| match node {
                 LogicalPlan::Aggregate(a) if any(&a.input, below) => {
                     Err(Error::unsupported("ORDER BY below an aggregate can't run over a stream")

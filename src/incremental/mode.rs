@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::JoinType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
 
 use super::TargetTraits;
@@ -60,8 +60,8 @@ fn window_refused(window: &Window, mode: OutputMode) -> Error {
     }
 }
 
-/// Refuses a subquery that reads a stream: what it gives would change under rows already judged.
-pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
+/// Refuses a subquery that reads a stream, where no join stands for it: what it gives would change under rows already judged.
+pub fn check_expressions(node: &LogicalPlan, stateful: bool, mode: OutputMode) -> Result<()> {
     for expr in node.expressions() {
         let mut wrong = None;
         let walked = expr.apply(|e| {
@@ -69,7 +69,7 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
                 Expr::ScalarSubquery(s) | Expr::Exists(datafusion::logical_expr::expr::Exists { subquery: s, .. }) | Expr::InSubquery(datafusion::logical_expr::expr::InSubquery { subquery: s, .. })
                     if any(&s.subquery, |n| crate::planner::stream_of(n).is_some()) =>
                 {
-                    wrong = Some(Error::not_yet("a subquery over a stream"));
+                    wrong = Some(subquery_refused(e, mode));
                 }
                 e if stateful => {
                     wrong = wrong.take().or_else(|| volatile_call(e).map(|name| {
@@ -87,6 +87,21 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn subquery_refused(subquery: &Expr, mode: OutputMode) -> Error {
+    match (subquery, mode) {
+        (Expr::ScalarSubquery(_), OutputMode::Append) => Error::unsupported(
+            "OUTPUT MODE APPEND can't run a subquery over a stream for its value: that changes with the stream's rows, so no row made of it is ever final",
+        )
+        .help("use OUTPUT MODE UPDATE, or join with an aggregate by a window of both streams"),
+        (Expr::ScalarSubquery(_), _) => {
+            Error::not_yet("a subquery over a stream for its value, other than of one row, in SELECT, WHERE or HAVING of a query over a stream")
+                .help("make it an aggregate without GROUP BY, or join with it in FROM")
+        }
+        _ => Error::not_yet("IN or EXISTS over a stream, other than in WHERE or HAVING of a query over a stream")
+            .help("join with it in FROM"),
+    }
 }
 
 /// The functions of a plan that give another value each time they are called, each once.
