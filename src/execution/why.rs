@@ -60,6 +60,8 @@ pub(super) struct Mark {
 pub(super) struct OperatorFacts {
     pub name: String,
     pub is_join: bool,
+    /// It gives out rows of its input, and remembers some that it gave out.
+    pub of_rows: bool,
     /// It gives rows out when the watermark says that they are final.
     pub waits: bool,
     /// Rows that it remembers.
@@ -157,6 +159,7 @@ impl OperatorFacts {
         OperatorFacts {
             name: specs.first().map(|spec| spec.name().to_string()).unwrap_or_default(),
             is_join: specs.first().is_some_and(|spec| spec.kind == "symmetricHashJoin"),
+            of_rows: specs.first().is_some_and(|spec| spec.kind == "over"),
             waits: node.spec.waits(),
             rows: operators.rows(),
             next_due: operators.next_due(),

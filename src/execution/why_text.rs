@@ -247,7 +247,9 @@ impl Facts {
         if self.mode != OutputMode::Append {
             return None;
         }
-        let operator = self.operators.iter().rev().find(|operator| operator.waits && operator.rows > 0)?;
+        // What is remembered of rows that were given out waits for nothing.
+        let waits = |of: &&OperatorFacts| of.waits && of.rows > 0 && (of.next_due.is_some() || !of.of_rows);
+        let operator = self.operators.iter().rev().find(waits)?;
         let Some(watermark) = self.watermark else {
             return Some(format!("there is no watermark yet, so nothing closes: {}", self.undefined()));
         };
@@ -381,6 +383,7 @@ impl OperatorFacts {
     /// What ends at `due`.
     fn what(&self, due: i64) -> String {
         let what = match (self.is_join, self.windows) {
+            _ if self.of_rows => return format!("the next row of {}, final at {},", self.name, micros(due)),
             (true, _) => {
                 return format!("the next row of {} that may have no partner, final at {},", self.name, micros(due));
             }
@@ -501,6 +504,7 @@ mod tests {
         let operator = OperatorFacts {
             name: "aggregate".into(),
             is_join: false,
+            of_rows: false,
             waits: true,
             rows: 1,
             next_due: Some(10_000_000),

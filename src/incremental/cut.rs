@@ -18,7 +18,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, Union,
-    cast,
+    Window, cast,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -38,7 +38,9 @@ use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top, window_keys};
+use super::{
+    IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, over, top, window_keys,
+};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
@@ -46,6 +48,7 @@ use crate::parser::OutputMode;
 use crate::planner::event_time::event_time;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::leaf::Leaf;
+use crate::planner::over::Over;
 use crate::planner::session_functions::gives_sessions;
 use crate::planner::top::TopNode;
 use crate::planner::watermark::WatermarkNode;
@@ -70,9 +73,12 @@ pub async fn plan(
     }
     let output = visible_schema(&plan);
     let plan = grouping_sets::spread(window_keys::lift(plan)?)?;
-    let plan = prepare(state, plan, mode == OutputMode::Complete)?;
+    let plan = prepare(state, plan, mode)?;
     let top = top_aggregate(&plan)?;
-    let others = any(&plan, |node| is_join_of_streams(node) || (gives_sessions(node) && reads_stream(node)));
+    let others = any(&plan, |node| {
+        let gives = gives_sessions(node) || matches!(node, LogicalPlan::Window(_));
+        is_join_of_streams(node) || gives && reads_stream(node)
+    });
     check(&plan, others, mode)?;
     let cell = Arc::new(BatchCell::new(watermarks(&plan)?));
     let plan = replace_now(plan, state.config_options().execution.time_zone.as_deref(), &cell)?;
@@ -171,7 +177,8 @@ fn order_matters_in(plan: &LogicalPlan) -> bool {
     })
 }
 
-/// `others`: it joins streams or gives rows their sessions, which remembers too, but gives nothing that can be sent whole.
+/// `others`: it joins streams, gives rows their sessions or looks at the rows around them, which remembers too, but gives nothing
+/// that can be sent whole.
 fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()> {
     // What groups: its result can be sent whole.
     let aggregates = any(plan, |node| {
@@ -188,15 +195,14 @@ fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()
         }
         sorts |= matches!(node, LogicalPlan::Sort(_));
         let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_)) && reads_stream(n);
-        let result =
-            mode::check_node(node).and_then(|()| mode::check_expressions(node, remembers || others)).and_then(|()| {
-                match node {
-                    LogicalPlan::Aggregate(a) if any(&a.input, below) => {
-                        Err(Error::unsupported("ORDER BY below an aggregate can't run over a stream")
-                            .help("sort the result instead, in OUTPUT MODE COMPLETE, or add LIMIT n"))
-                    }
-                    _ => Ok(()),
+        let result = mode::check_node(node, output_mode)
+            .and_then(|()| mode::check_expressions(node, remembers || others, output_mode))
+            .and_then(|()| match node {
+                LogicalPlan::Aggregate(a) if any(&a.input, below) => {
+                    Err(Error::unsupported("ORDER BY below an aggregate can't run over a stream")
+                        .help("sort the result instead, in OUTPUT MODE COMPLETE, or add LIMIT n"))
                 }
+                _ => Ok(()),
             });
         if let Err(error) = result {
             wrong = Some(error);
@@ -219,7 +225,7 @@ fn limits_result(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Limit(_) => reads_stream(plan),
         LogicalPlan::Sort(sort) if sort.fetch.is_some() => reads_stream(plan),
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => false,
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => false,
         node if is_top(node) || is_join_of_streams(node) => false,
         node => node.inputs().into_iter().any(limits_result),
     }
@@ -350,6 +356,7 @@ impl Cutter<'_> {
                 }
                 LogicalPlan::Join(join) if joins_streams => self.join(join, above).await,
                 LogicalPlan::Union(union) => self.union(union, above).await,
+                LogicalPlan::Window(window) => self.over(window, above).await,
                 other => self.pass(other, above).await,
             }
         }
@@ -432,6 +439,7 @@ impl Cutter<'_> {
         let time = time_key(&aggregate);
         let is_time = |column: &&Column| event_time(&aggregate.input, &Expr::Column((*column).clone())).is_some();
         let watermarked = aggregate.group_expr.iter().any(|key| key.column_refs().iter().any(is_time));
+        mode::check_sets(self.mode, time.is_some(), grouping_sets::leaves_time_out(&aggregate))?;
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
         self.aggregate_over(aggregate, input, time, above).await
@@ -570,6 +578,24 @@ impl Cutter<'_> {
         let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, takes_back, above);
         let plan = result_of(&top::columns_of(top), &leaf, takes_back)?;
         Ok(Part { plan, signed: takes_back, lag: part.lag, from: vec![operator] })
+    }
+
+    async fn over(&mut self, window: Window, above: Above) -> Result<Part> {
+        let over = Over::of(&window)?;
+        let part = self.cut(window.input.as_ref().clone(), Above::OPERATOR).await?;
+        if part.signed {
+            return Err(Error::not_yet("OVER (…) over rows that are taken back"));
+        }
+        if above.top {
+            mode::check_target(self.mode, self.target, false)?;
+        }
+        let operator = self.operators.len();
+        let (fragment, spec) = over::cut(&over, part.plan, &mut self.request(part.lag)).await?;
+        let name = spec.name.clone();
+        let columns: Vec<_> = window.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
+        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, false, above);
+        let lag = part.lag.saturating_add(over.lag());
+        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag, from: vec![operator] })
     }
 
     fn request(&mut self, lag: i64) -> Request<'_> {

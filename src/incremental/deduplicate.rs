@@ -161,7 +161,7 @@ fn within(input: &LogicalPlan) -> Result<(Expr, i64)> {
 }
 
 /// A delay in the unit of a time, rounded up.
-fn units(micros: i64, data_type: &DataType) -> Result<i64> {
+pub(super) fn units(micros: i64, data_type: &DataType) -> Result<i64> {
     use crate::delta::time::Unit;
     Ok(match unit_of(data_type)? {
         Unit::Nanos => micros.saturating_mul(1_000),

@@ -88,6 +88,11 @@ fn way_out(state: &StateSpec, mode: OutputMode) -> String {
         _ if state.name().starts_with("top") => {
             "PARTITION BY a window, or a time, with a watermark; of one stream whose rows are not taken back".into()
         }
+        ("over", _) => {
+            "PARTITION BY a window of a watermarked time as well, or a frame that is bounded in time, such as RANGE BETWEEN INTERVAL \
+             '1 hour' PRECEDING AND CURRENT ROW"
+                .into()
+        }
         (_, Some(time)) => {
             format!("WITH WATERMARK {time} DELAY interval, or WATERMARK FOR {time} AS {time} - interval in CREATE STREAM")
         }

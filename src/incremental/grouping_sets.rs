@@ -15,11 +15,14 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, GroupingSet, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
+};
 
 use super::names::Names;
 use crate::planner::expand::expand;
@@ -28,6 +31,8 @@ use crate::planner::window_functions::window_call;
 
 /// What the id's name begins with.
 const SETS: &str = "grouping sets (";
+/// What the names of keys end with that are not in every set.
+const OR_NULL: &str = " or NULL";
 
 /// `wrap` around what is under the sets of an aggregation's input: where a row is still one row. Around the input itself, where
 /// there are none.
@@ -53,6 +58,17 @@ fn has_sets(plan: &LogicalPlan) -> bool {
         LogicalPlan::Unnest(unnest) => unnest.exec_columns.iter().any(|column| column.name.starts_with(SETS)),
         _ => false,
     }
+}
+
+/// Whether an aggregation is one of grouping sets of which some leave a window or a time out.
+pub fn leaves_time_out(aggregate: &Aggregate) -> bool {
+    let schema = aggregate.input.schema();
+    let is_time = |key: &Expr| {
+        let is = key.get_type(schema);
+        let partial = matches!(key, Expr::Column(column) if column.name.ends_with(OR_NULL));
+        partial && is.is_ok_and(|is| is.is_temporal() || matches!(is, DataType::Struct(_)))
+    };
+    has_sets(&aggregate.input) && aggregate.group_expr.iter().any(is_time)
 }
 
 /// Rewrites every grouping set over a stream.
@@ -122,7 +138,7 @@ fn as_plain(aggregate: &Aggregate, sets: &[Vec<&Expr>]) -> Result<LogicalPlan> {
         }
         let bit = ScalarValue::UInt64(Some(1 << (keys.len() - 1 - n))).cast_to(&id_type)?;
         let without = (id.clone() & Expr::Literal(bit, None)).eq(cast(lit(0u8), id_type.clone()));
-        let name = format!("{} or NULL", names.name(key));
+        let name = format!("{}{OR_NULL}", names.name(key));
         columns.push(when(without, known).end()?.alias(&name));
         groups.push(Expr::Column(Column::from_name(name)));
     }

@@ -1,5 +1,5 @@
 //! What a plan with joins of streams is made before it is cut: subqueries over streams become joins, conditions go to the
-//! joins that they are of, and joins are handed only the columns that something reads; a Top-N is too.
+//! joins that they are of, and joins are handed only the columns that something reads; a Top-N and an OVER are too.
 //!
 //! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
 //! rows and about what is remembered. A plan without either is left as it is.
@@ -7,29 +7,38 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+    Aggregate, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias, Window,
 };
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 
+use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::top::{self, TopNode};
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, reads_stream};
 
-/// See the module's documentation. `whole`: all rows of the result are sent in every batch.
+/// See the module's documentation.
 ///
 /// # Errors
 /// Of DataFusion, for a subquery that it can't make a join of.
-pub fn prepare(state: &SessionState, plan: LogicalPlan, whole: bool) -> DfResult<LogicalPlan> {
+pub fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> DfResult<LogicalPlan> {
+    // All rows of the result are sent in every batch.
+    let whole = mode == OutputMode::Complete;
     let mut plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
+    if mode != OutputMode::Append && any(&plan, asks_streams) {
+        let all = joins_all(state);
+        plan = plan.transform_down(|node| join_values(&all, node))?.data;
+    }
     if any(&plan, is_join_of_streams) {
         plan = plan.transform_down(sink_conditions)?.data;
     }
@@ -44,7 +53,11 @@ pub fn prepare(state: &SessionState, plan: LogicalPlan, whole: bool) -> DfResult
 
 /// Whether a node remembers rows, with all columns that they have.
 fn keeps_rows(node: &LogicalPlan) -> bool {
-    is_join_of_streams(node) || TopNode::of(node).is_some()
+    is_join_of_streams(node) || TopNode::of(node).is_some() || is_over(node)
+}
+
+fn is_over(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Window(_)) && reads_stream(node)
 }
 
 /// IN and EXISTS over streams as semi and anti joins.
@@ -62,6 +75,51 @@ fn join_subqueries(state: &SessionState, node: LogicalPlan) -> DfResult<Transfor
         return Ok(Transformed::no(node));
     }
     DecorrelatePredicateSubquery::new().rewrite(node, state)
+}
+
+/// Whether a node asks for the value of a subquery over a stream.
+fn asks_streams(node: &LogicalPlan) -> bool {
+    values_of(node).iter().any(|subquery| reads_stream(&subquery.subquery))
+}
+
+/// The subqueries that stand for a value in a node's expressions.
+fn values_of(node: &LogicalPlan) -> Vec<Subquery> {
+    let mut found = Vec::new();
+    for expr in node.expressions() {
+        let walked = expr.apply(|e| {
+            if let Expr::ScalarSubquery(subquery) = e {
+                found.push(subquery.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        // The walk stops at no error of ours.
+        if walked.is_err() {
+            return Vec::new();
+        }
+    }
+    found
+}
+
+/// The state that makes joins of all subqueries which stand for a value.
+fn joins_all(state: &SessionState) -> SessionState {
+    let mut config = state.config().clone().with_create_default_catalog_and_schema(false);
+    config.options_mut().optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    SessionStateBuilder::new_from_existing(state.clone()).with_config(config).build()
+}
+
+/// The value of a subquery over a stream, as a left join: it has one row at the most, for each row.
+fn join_values(state: &SessionState, node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    if !asks_streams(&node) || !node.inputs().into_iter().all(reads_stream) {
+        return Ok(Transformed::no(node));
+    }
+    // A subquery that reads columns of the row is an aggregate of the rows that match it: DataFusion has made sure of that.
+    let one = |subquery: &Subquery| {
+        !subquery.outer_ref_columns.is_empty() || subquery.subquery.max_rows().is_some_and(|rows| rows <= 1)
+    };
+    if !values_of(&node).iter().all(one) {
+        return Ok(Transformed::no(node));
+    }
+    ScalarSubqueryToJoin::new().rewrite(node, state)
 }
 
 /// Conditions of WHERE above a join of streams: to the side that they are of, or to the join.
@@ -180,6 +238,17 @@ fn narrow(plan: LogicalPlan, wanted: &Wanted) -> DfResult<LogicalPlan> {
             LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?)
         }
         LogicalPlan::Join(join) => LogicalPlan::Join(narrow_join(join, wanted)?),
+        LogicalPlan::Window(Window { input, window_expr, schema, .. }) => {
+            let width = input.schema().fields().len();
+            let mut read: Wanted = wanted.iter().copied().filter(|n| *n < width).collect();
+            read.extend(read_by(&window_expr, &input)?);
+            if read.len() == width {
+                let input = below(&input, &read)?;
+                return Ok(LogicalPlan::Window(Window::try_new_with_schema(window_expr, input, schema)?));
+            }
+            let input = project(narrow(input.as_ref().clone(), &read)?, input.schema(), &read)?;
+            LogicalPlan::Window(Window::try_new(window_expr, Arc::new(input))?)
+        }
         other => {
             let inputs = other.inputs().into_iter().map(|input| narrow(input.clone(), &all_of(input)));
             let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
@@ -196,11 +265,16 @@ fn narrow_top(top: TopNode, wanted: &Wanted) -> DfResult<TopNode> {
     if read.len() == schema.fields().len() {
         return top.over(narrowed);
     }
-    let columns = read.iter().map(|n| {
+    top.over(project(narrowed, &schema, &read)?)
+}
+
+/// Some of the columns of `schema`, which a plan has.
+fn project(plan: LogicalPlan, schema: &DFSchema, columns: &Wanted) -> DfResult<LogicalPlan> {
+    let columns = columns.iter().map(|n| {
         let (qualifier, field) = schema.qualified_field(*n);
         Expr::Column(Column::new(qualifier.cloned(), field.name()))
     });
-    top.over(LogicalPlanBuilder::from(narrowed).project(columns)?.build()?)
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
 fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {
@@ -227,11 +301,7 @@ fn narrow_join(join: Join, wanted: &Wanted) -> DfResult<Join> {
         if !streams || read.len() == schema.fields().len() {
             return Ok(Arc::new(narrowed));
         }
-        let columns = read.iter().map(|n| {
-            let (qualifier, field) = schema.qualified_field(*n);
-            Expr::Column(Column::new(qualifier.cloned(), field.name()))
-        });
-        LogicalPlanBuilder::from(narrowed).project(columns)?.build().map(Arc::new)
+        project(narrowed, schema, &read).map(Arc::new)
     };
     let left = side(&join.left, join.on.iter().map(|(left, _)| left).collect())?;
     let right = side(&join.right, join.on.iter().map(|(_, right)| right).collect())?;

@@ -20,6 +20,7 @@ mod lower;
 mod mode;
 mod names;
 mod now;
+mod over;
 mod panes;
 mod passed;
 mod rehearsal;

@@ -4,27 +4,31 @@
 
 use std::collections::BTreeSet;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, NullEquality};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
 
 use super::TargetTraits;
 use crate::error::{Error, Result};
 use crate::parser::OutputMode;
+use crate::planner::over::Over;
+use crate::planner::set_operations::set_operation;
 use crate::planner::{any, reads_stream};
 
-/// Refuses what no mode can run over a stream today. `below`: the node is below the aggregate.
-pub fn check_node(node: &LogicalPlan) -> Result<()> {
+/// Refuses what can't run over a stream in a mode.
+pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
     match node {
-        LogicalPlan::Window(window) => Err(window_refused(window)),
+        LogicalPlan::Window(window) if mode == OutputMode::Append => Over::of(window).map(drop),
+        LogicalPlan::Window(window) => Err(window_refused(window, mode)),
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
-            // How DataFusion writes set operations.
-            let set = join.null_equality == NullEquality::NullEqualsNull;
             match (left, right, join.join_type) {
-                (true, true, JoinType::LeftAnti) if set => Err(Error::not_yet("EXCEPT of two streams")),
-                (true, true, JoinType::LeftSemi) if set => Err(Error::not_yet("INTERSECT of two streams")),
+                // A row may be there more than once, which a join does not count.
+                (true, false, JoinType::LeftAnti | JoinType::LeftSemi) if set_operation(join) == Some(true) => {
+                    Err(Error::not_yet("EXCEPT ALL and INTERSECT ALL of a stream with a static table")
+                        .help("without ALL each row is given once"))
+                }
                 // What a mode allows of it is said where it is taken apart.
                 (true, true, _) => Ok(()),
                 (_, _, JoinType::Inner) => Ok(()),
@@ -40,20 +44,24 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
     }
 }
 
-/// An OVER that is no Top-N.
-fn window_refused(window: &Window) -> Error {
-    let error = Error::not_yet("OVER windows over a stream");
+/// An OVER that is no Top-N, in another mode than its own.
+fn window_refused(window: &Window, mode: OutputMode) -> Error {
+    let error = Error::unsupported(format!(
+        "OVER (…) can't run in OUTPUT MODE {}: a row that comes would change those of its partition that were sent",
+        format!("{mode:?}").to_uppercase()
+    ));
     let text = window.window_expr.iter().map(ToString::to_string).collect::<String>();
     match text.contains("row_number(") || text.contains("rank(") {
         true => error.help(
-            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery, with a filter of its rows by one of them: WHERE r <= 3",
+            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery and a filter of its rows by one of them (WHERE r <= 3), \
+             or use OUTPUT MODE APPEND and ORDER BY a watermarked time",
         ),
-        false => error.help("aggregate by a window: GROUP BY window(time, size)"),
+        false => error.help("use OUTPUT MODE APPEND and ORDER BY a watermarked time, or aggregate by a window: GROUP BY window(time, size)"),
     }
 }
 
-/// Refuses a subquery that reads a stream: what it gives would change under rows already judged.
-pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
+/// Refuses a subquery that reads a stream, where no join stands for it: what it gives would change under rows already judged.
+pub fn check_expressions(node: &LogicalPlan, stateful: bool, mode: OutputMode) -> Result<()> {
     for expr in node.expressions() {
         let mut wrong = None;
         let walked = expr.apply(|e| {
@@ -61,7 +69,7 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
                 Expr::ScalarSubquery(s) | Expr::Exists(datafusion::logical_expr::expr::Exists { subquery: s, .. }) | Expr::InSubquery(datafusion::logical_expr::expr::InSubquery { subquery: s, .. })
                     if any(&s.subquery, |n| crate::planner::stream_of(n).is_some()) =>
                 {
-                    wrong = Some(Error::not_yet("a subquery over a stream"));
+                    wrong = Some(subquery_refused(e, mode));
                 }
                 e if stateful => {
                     wrong = wrong.take().or_else(|| volatile_call(e).map(|name| {
@@ -79,6 +87,21 @@ pub fn check_expressions(node: &LogicalPlan, stateful: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn subquery_refused(subquery: &Expr, mode: OutputMode) -> Error {
+    match (subquery, mode) {
+        (Expr::ScalarSubquery(_), OutputMode::Append) => Error::unsupported(
+            "OUTPUT MODE APPEND can't run a subquery over a stream for its value: that changes with the stream's rows, so no row made of it is ever final",
+        )
+        .help("use OUTPUT MODE UPDATE, or join with an aggregate by a window of both streams"),
+        (Expr::ScalarSubquery(_), _) => {
+            Error::not_yet("a subquery over a stream for its value, other than of one row, in SELECT, WHERE or HAVING of a query over a stream")
+                .help("make it an aggregate without GROUP BY, or join with it in FROM")
+        }
+        _ => Error::not_yet("IN or EXISTS over a stream, other than in WHERE or HAVING of a query over a stream")
+            .help("join with it in FROM"),
+    }
 }
 
 /// The functions of a plan that give another value each time they are called, each once.
@@ -160,6 +183,18 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, wat
         "OUTPUT MODE APPEND can't run this aggregate: no group is ever final, so nothing would ever be sent",
     )
     .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
+}
+
+/// The same for grouping sets, some of which leave out a window or a time.
+pub fn check_sets(mode: OutputMode, closes: bool, leaves_out: bool) -> Result<()> {
+    if mode != OutputMode::Append || closes || !leaves_out {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        "OUTPUT MODE APPEND can't run these grouping sets: a set that leaves the window out (of ROLLUP and CUBE one always does) is never \
+         final, so its groups would never be sent",
+    )
+    .help("keep the window in every set: GROUP BY window(…), CUBE (the other keys); or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
 /// The same for sessions; `watermarked`: their time is made of a watermarked one.

@@ -82,7 +82,7 @@ pub fn above(
     let mut node = plan;
     loop {
         match node {
-            LogicalPlan::Aggregate(_) => break,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => break,
             other if is_join_of_streams(other) || gives_sessions(other) => break,
             // What it keeps is known again by its state.
             top if TopNode::of(top).is_some() => break,

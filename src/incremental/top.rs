@@ -106,14 +106,15 @@ pub async fn cut(
 
 /// What is remembered of a row: each expression once.
 #[derive(Default)]
-struct Row {
+pub(super) struct Row {
     wanted: Vec<Expr>,
-    exprs: Vec<Expr>,
-    names: Vec<String>,
+    pub exprs: Vec<Expr>,
+    pub names: Vec<String>,
 }
 
 impl Row {
-    fn add(&mut self, expr: &Expr, name: String, schema: &datafusion::common::DFSchema) -> Result<usize> {
+    /// The place of an expression.
+    pub fn add(&mut self, expr: &Expr, name: String, schema: &datafusion::common::DFSchema) -> Result<usize> {
         let wanted = strip_alias(expr);
         if let Some(at) = self.wanted.iter().position(|known| *known == wanted) {
             return Ok(at);

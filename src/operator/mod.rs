@@ -38,6 +38,12 @@ mod lists;
 mod met_keys;
 /// An operator as a node of a plan.
 mod node;
+/// Each row, with what functions make of the rows around it.
+mod over;
+/// What functions make of the rows of one partition.
+mod over_calls;
+/// The rows of an OVER by their partitions.
+mod over_index;
 /// An aggregate's rows.
 mod result;
 /// Which sessions are remembered of which key.
@@ -64,6 +70,9 @@ pub use forget::ForgetBy;
 pub use join::{Condition, JoinKind, JoinSide, JoinSpec, OWN_COLUMNS, SideColumn};
 pub use limit::LimitSpec;
 pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
+pub use over::{OverSpec, RunningSpec};
+pub use over_calls::{Call, Framed};
+pub use over_index::{Final, Reach};
 pub use sessions::SessionSpec;
 pub use top::TopSpec;
 pub use top_index::{Bound, Rank};

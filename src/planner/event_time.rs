@@ -4,6 +4,7 @@ use datafusion::common::Column;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 
 use super::join_bounds::{JoinBounds, is_join_of_streams};
+use super::over::time_behind;
 use super::session_functions::{gives_sessions, resolve_session, session_call};
 use super::top::TopNode;
 use super::watermark::WatermarkNode;
@@ -154,6 +155,7 @@ fn of_column(plan: &LogicalPlan, column: &Column) -> Option<EventTime> {
         LogicalPlan::Distinct(Distinct::All(input)) => of_column(input, column),
         LogicalPlan::Distinct(Distinct::On(on)) => event_time(&on.input, on.select_expr.get(index)?),
         LogicalPlan::Limit(limit) => of_column(&limit.input, column),
+        LogicalPlan::Window(window) => time_behind(window, index),
         LogicalPlan::Unnest(unnest) => {
             let below = *unnest.dependency_indices.get(index)?;
             let (qualifier, field) = unnest.input.schema().qualified_field(below);

@@ -2,20 +2,20 @@
 //!
 //! DataFusion tells NaN by its bits when it groups by several columns, and the two zeros in some DISTINCT aggregates; what
 //! a batch answers then depends on which of its ways of grouping was taken, and differs from what a stream remembers. So
-//! float keys, and floats that are aggregated DISTINCT, pass a function that gives each value one form. Floats inside
+//! float keys, floats that an OVER is partitioned by, and floats that are aggregated DISTINCT, pass a function that gives each value one form. Floats inside
 //! structs and lists don't.
 
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, Window,
 };
 
 /// Puts the function around float keys and DISTINCT arguments of every aggregation, under the names that they have, and around
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 pub fn unify(plan: LogicalPlan) -> Result<LogicalPlan> {
     let unified = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Aggregate(aggregate) => unify_node(aggregate),
+        LogicalPlan::Window(window) => unify_window(window),
         other => {
             let schema = merge_schema(&other.inputs());
             other.map_expressions(|expr| expr.transform_up(|expr| sought(expr, &schema)))
@@ -127,6 +128,27 @@ fn unify_node(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
     Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, calls)?)))
+}
+
+/// The same of what an OVER is partitioned by.
+fn unify_window(window: Window) -> Result<Transformed<LogicalPlan>> {
+    let one = |expr: &Expr| {
+        expr.clone().transform_down(|e| match e {
+            Expr::WindowFunction(mut call) => {
+                let by = std::mem::take(&mut call.params.partition_by);
+                call.params.partition_by =
+                    by.into_iter().map(|e| one_form(e, window.input.schema())).collect::<Result<_>>()?;
+                Ok(Transformed::new(Expr::WindowFunction(call), true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    };
+    let calls = window.window_expr.iter().map(|expr| Ok(one(expr)?.data)).collect::<Result<Vec<Expr>>>()?;
+    if calls == window.window_expr {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    let Window { input, schema, .. } = window;
+    Ok(Transformed::yes(LogicalPlan::Window(Window::try_new_with_schema(calls, input, schema)?)))
 }
 
 fn wrapped(expr: Expr, aggregate: &Aggregate) -> Result<Expr> {

@@ -13,10 +13,12 @@ pub mod floats;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
+pub mod over;
 mod overflow;
 pub mod session_batch;
 pub mod session_functions;
 mod sessions;
+pub mod set_operations;
 pub mod top;
 pub mod watermark;
 pub mod window_functions;
@@ -83,7 +85,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
-    settle(state, plan)
+    settle(state, set_operations::group(plan)?)
 }
 
 /// Makes a plan's types final, then its arithmetic and its grouping what we promise of them.
@@ -131,8 +133,9 @@ fn closed_stream(node: &LogicalPlan) -> Option<Arc<StreamDef>> {
 /// Whether the plan has rows of its result that can be replaced by others: UPDATE is then the default mode.
 pub fn aggregates(plan: &LogicalPlan) -> bool {
     any(plan, |node| match node {
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => reads_stream(node),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => reads_stream(node),
         LogicalPlan::Limit(limit) => top::is_sorted(limit) && reads_stream(node),
+        LogicalPlan::Filter(filter) => top::is_numbered(filter) && reads_stream(node),
         _ => false,
     })
 }

@@ -189,7 +189,11 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.0.create_sliding_accumulator(args)
+        match args.return_field.data_type() {
+            DataType::Int64 if !args.is_distinct => Ok(Box::new(MovingSum::<Int64Type>::default())),
+            DataType::UInt64 if !args.is_distinct => Ok(Box::new(MovingSum::<UInt64Type>::default())),
+            _ => self.0.create_sliding_accumulator(args),
+        }
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -275,6 +279,74 @@ impl<T: ArrowPrimitiveType<Native: ArrowNativeTypeOp + Limited> + std::fmt::Debu
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         ScalarValue::new_primitive::<T>(self.sum, &self.of)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// The sum of a frame that moves over rows: wider than its result, as what leaves is taken out behind what comes.
+#[derive(Debug)]
+struct MovingSum<T> {
+    sum: i128,
+    values: i128,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Default for MovingSum<T> {
+    fn default() -> Self {
+        MovingSum { sum: 0, values: 0, of: PhantomData }
+    }
+}
+
+impl<T: ArrowPrimitiveType> MovingSum<T>
+where
+    T::Native: Into<i128> + TryFrom<i128>,
+{
+    fn add(&mut self, values: &ArrayRef, times: i128) {
+        for value in values.as_primitive::<T>().iter().flatten() {
+            let value: i128 = value.into();
+            self.sum += times * value;
+            self.values += times;
+        }
+    }
+}
+
+impl<T: ArrowPrimitiveType + std::fmt::Debug> Accumulator for MovingSum<T>
+where
+    T::Native: Into<i128> + TryFrom<i128>,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(&values[0], 1);
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(&values[0], -1);
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.values == 0 {
+            return ScalarValue::new_primitive::<T>(None, &T::DATA_TYPE);
+        }
+        match T::Native::try_from(self.sum) {
+            Ok(sum) => ScalarValue::new_primitive::<T>(Some(sum), &T::DATA_TYPE),
+            Err(_) => exec_err!("the sum of a frame overflows: cast its argument to DECIMAL"),
+        }
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -262,29 +262,47 @@ fn limited(limit: Limit) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// A filter of the numbers that rows have in their partitions.
-fn numbered(filter: Filter) -> DfResult<Transformed<LogicalPlan>> {
+/// Whether a filter bounds the numbers that rows have in their partitions.
+pub fn is_numbered(filter: &Filter) -> bool {
+    numbers_of(filter).is_some()
+}
+
+/// The ranks that are asked for below a filter which bounds one of them: that one's place and bound.
+struct Numbers<'a> {
+    window: &'a Window,
+    calls: Vec<(Rank, &'a WindowFunction)>,
+    at: usize,
+    last: u64,
+}
+
+fn numbers_of(filter: &Filter) -> Option<Numbers<'_>> {
     let bound = split_conjunction(&filter.predicate).into_iter().find_map(|condition| {
         let (column, last) = upper_bound(condition)?;
         let (window, at) = window_column(&filter.input, filter.input.schema().maybe_index_of_column(column)?)?;
         Some((window, at, last))
     });
-    let Some((window, at, last)) = bound else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
-    let calls: Option<Vec<_>> = window.window_expr.iter().map(rank_call).collect();
-    let Some(calls) = calls else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
-    let Some((_, first)) = calls.first() else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
-    let (partition_by, order_by) = (first.params.partition_by.clone(), first.params.order_by.clone());
+    let (window, at, last) = bound?;
+    let calls: Vec<(Rank, &WindowFunction)> = window.window_expr.iter().map(rank_call).collect::<Option<_>>()?;
+    let (_, first) = calls.first()?;
     let alike = |(_, call): &(Rank, &WindowFunction)| {
-        call.params.partition_by == partition_by && call.params.order_by == order_by
+        call.params.partition_by == first.params.partition_by && call.params.order_by == first.params.order_by
     };
-    if order_by.is_empty() || !calls.iter().all(alike) {
+    let ordered = !first.params.order_by.is_empty() && calls.iter().all(alike);
+    ordered.then_some(Numbers { window, calls, at, last })
+}
+
+/// A filter of the numbers that rows have in their partitions.
+fn numbered(filter: Filter) -> DfResult<Transformed<LogicalPlan>> {
+    let Some(Numbers { window, calls, at, last }) = numbers_of(&filter) else {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
-    }
+    };
+    let (by, first) = calls[at];
+    let (partition_by, order_by) = (first.params.partition_by.clone(), first.params.order_by.clone());
     let width = window.input.schema().fields().len();
     let columns = window.schema.iter().skip(width).map(|(q, f)| (q.cloned(), f.clone()));
     let ranks = calls.iter().map(|(rank, _)| *rank).zip(columns).collect();
-    let top = TopNode::new(window.input.as_ref().clone(), partition_by.clone(), order_by.clone(), ranks)?;
-    let top = TopNode { by: calls[at].0, fetch: last, ..top }.plan();
+    let top = TopNode::new(window.input.as_ref().clone(), partition_by, order_by, ranks)?;
+    let top = TopNode { by, fetch: last, ..top }.plan();
     let input = replace_window(&filter.input, &top)?;
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(filter.predicate, Arc::new(input))?)))
 }

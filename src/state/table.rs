@@ -327,6 +327,12 @@ impl StateTable {
         due
     }
 
+    /// Takes the times of slots away that are due at `time`, which must be all of those: they are remembered, and due no more.
+    pub fn settle(&mut self, due: &[Slot], time: i64) {
+        due.iter().for_each(|slot| self.by_time.clear(*slot));
+        self.by_time.pass(time);
+    }
+
     /// When the next slot may be forgotten.
     pub fn next_due(&self) -> Option<i64> {
         self.by_time.first()

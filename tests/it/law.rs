@@ -5,6 +5,7 @@
 
 mod joins;
 mod nexmark;
+mod over;
 mod queries;
 mod random;
 mod sessions;
