@@ -154,6 +154,6 @@ mod tests {
         assert_eq!(error.to_string(), "there is no output format \"jsonlimes\"");
         assert!(error.help_text().unwrap().starts_with("did you mean jsonlines?"), "{error:?}");
         let error = "parquet".parse::<Format>().unwrap_err();
-        assert!(error.help_text().unwrap().starts_with("the formats are table, csv"), "{error:?}");
+        assert!(error.help_text().unwrap().starts_with("the formats are table, ascii, "), "{error:?}");
     }
 }

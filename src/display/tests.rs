@@ -330,7 +330,7 @@ fn null_header_separators_and_title_are_as_one_wants_them() {
     assert_eq!(styled(Format::Csv, &sample(), separated).0, "page; count\0/a; 7\0; -12\0\"\"; \0");
     let titled = Style { title: Some("hits".into()), widths: vec![6], ..Style::default() };
     let (text, _) = styled(Format::Ascii, &sample().slice(0, 1), titled);
-    assert!(text.starts_with("      hits\n+--------+-------+\n| page   | count |\n"), "{text}");
+    assert!(text.starts_with("       hits\n+--------+-------+\n| page   | count |\n"), "{text}");
     // What is shown for NULL is quoted in csv where it is a text.
     let dash = Style { null: Some("/a".into()), ..Style::default() };
     assert_eq!(styled(Format::Csv, &sample(), dash).0, "page,count\n\"/a\",7\n/a,-12\n\"\",/a\n");

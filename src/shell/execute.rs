@@ -98,6 +98,7 @@ impl Shell {
     /// # Errors
     /// It is none.
     pub(super) fn parsed(&mut self, text: &str, at: Location) -> Result<ParsedStatement> {
+        self.session.cancel_token().clear();
         let text = self.ready(text, at)?;
         parse_one(&text, at)
     }

@@ -154,7 +154,8 @@ impl PrintSettings {
     /// What `\pset` lists.
     pub(super) fn list(&self) -> String {
         let width = OPTIONS.iter().map(|option| option.name.len()).max().unwrap_or(0);
-        OPTIONS.iter().map(|option| format!("{:width$} {}\n", option.name, (option.show)(self))).collect()
+        let line = |option: &PrintOption| format!("{:width$} {}", option.name, (option.show)(self));
+        OPTIONS.iter().map(|option| line(option).trim_end().to_string() + "\n").collect()
     }
 }
 
