@@ -39,7 +39,8 @@ use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
 use super::{
-    IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, over, top, window_keys,
+    IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, over, top,
+    window_keys,
 };
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
