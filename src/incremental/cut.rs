@@ -38,7 +38,9 @@ use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top, window_keys};
+use super::{
+    IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, top, window_keys,
+};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};

@@ -93,7 +93,9 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
                     Some(EventTime::WindowStart(windows))
                 }
                 (Which::Last, EventTime::Window(_) | EventTime::Ending) => Some(EventTime::WindowLast),
-                (Which::End | Which::CalendarEnd, EventTime::WindowStart(windows)) => Some(EventTime::WindowEnd(windows)),
+                (Which::End | Which::CalendarEnd, EventTime::WindowStart(windows)) => {
+                    Some(EventTime::WindowEnd(windows))
+                }
                 (Which::Watermark, EventTime::Time) => Some(EventTime::Time),
                 _ => None,
             }

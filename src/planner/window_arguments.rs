@@ -74,12 +74,16 @@ impl Lengths {
             _ => {}
         }
         if text.as_deref().is_some_and(has_months) {
-            let error = Error::invalid("windows of the calendar are counted in one unit: days, weeks, months, quarters or years");
+            let error = Error::invalid(
+                "windows of the calendar are counted in one unit: days, weeks, months, quarters or years",
+            );
             return Err(error.at(place(&self.size)).help("'1 month', or a fixed length such as '30 days'"));
         }
         if let Some(zone) = &self.time_zone {
             micros(&self.size)?;
-            let error = Error::invalid("a time_zone goes with a size in days, weeks, months, quarters or years: hours and less are as long in every zone");
+            let error = Error::invalid(
+                "a time_zone goes with a size in days, weeks, months, quarters or years: hours and less are as long in every zone",
+            );
             return Err(error.at(place(zone)).help("take '1 day' for '24 hours', or leave time_zone out"));
         }
         let size = micros(&self.size)?;
@@ -91,9 +95,7 @@ impl Lengths {
             () if slide > size => {
                 "a window's slide must not be greater than its size: rows between windows would be lost"
             }
-            () if offset.unsigned_abs() >= slide.unsigned_abs() => {
-                "a window's offset must be smaller than its slide"
-            }
+            () if offset.unsigned_abs() >= slide.unsigned_abs() => "a window's offset must be smaller than its slide",
             () => return Ok(Windows::Sliding(WindowShape { size, slide, offset })),
         };
         Err(Error::invalid(wrong).at(at))

@@ -64,8 +64,7 @@ pub static STARTS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Starts
 /// `levada_window_end`
 pub static END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::End, "levada_window_end", 2));
 /// `levada_cumulate_end`
-pub static CUMULATE_END: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| udf(Which::CumulateEnd, "levada_cumulate_end", 4));
+pub static CUMULATE_END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::CumulateEnd, "levada_cumulate_end", 4));
 /// `levada_cumulate_ends`
 pub static CUMULATE_ENDS: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| udf(Which::CumulateEnds, "levada_cumulate_ends", 4));
@@ -76,8 +75,7 @@ pub static CUMULATE_START: LazyLock<Arc<ScalarUDF>> =
 pub static CALENDAR_START: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| udf(Which::CalendarStart, "levada_calendar_start", 6));
 /// `levada_calendar_end`
-pub static CALENDAR_END: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| udf(Which::CalendarEnd, "levada_calendar_end", 6));
+pub static CALENDAR_END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::CalendarEnd, "levada_calendar_end", 6));
 /// `window_time`
 pub static LAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Last, "window_time", 1));
 /// `levada_watermark`
@@ -220,8 +218,7 @@ fn windows_of(which: Which, constants: &[ScalarValue]) -> Option<Windows> {
 }
 
 /// What calendars count in, as constants of a call.
-pub(super) const COUNTS: [(Count, &str); 3] =
-    [(Count::Days, "day"), (Count::Weeks, "week"), (Count::Months, "month")];
+pub(super) const COUNTS: [(Count, &str); 3] = [(Count::Days, "day"), (Count::Weeks, "week"), (Count::Months, "month")];
 
 pub(super) fn out_of_range(time: i64) -> datafusion::error::DataFusionError {
     datafusion::error::DataFusionError::Execution(format!(

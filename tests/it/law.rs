@@ -311,17 +311,61 @@ fn every_kind_of_query_equals_batch() {
 /// What APPEND gives out when a window closes; with the time at which a row of it is final, and how many seconds pass in one: of
 /// windows of the calendar more than one, from a week before clocks change.
 const FINAL: &[(&str, &str, i64)] = &[
-    ("SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k", "w + INTERVAL '6 seconds'", 1),
-    ("SELECT w, k, v, r FROM (SELECT window_start AS w, k, v, rank() OVER (PARTITION BY window_start, k ORDER BY v) AS r FROM TUMBLE(s, ts, '6 seconds')) x WHERE r <= 2", "w + INTERVAL '6 seconds'", 1),
-    ("SELECT w, k, n FROM (SELECT w, k, n, row_number() OVER (PARTITION BY w ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, k, count(*) AS n FROM HOP(s, ts, '2 seconds', '6 seconds') GROUP BY window_start, k) x) y WHERE r <= 2", "w + INTERVAL '6 seconds'", 1),
-    ("SELECT window_start AS w, window_end AS z, k, count(*) AS n, median(v) AS md FROM CUMULATE(s, ts, '2 seconds', '6 seconds', '-1 second') GROUP BY window_start, window_end, k", "z", 1),
-    ("SELECT window_start AS w, count(*) AS n, sum(v) AS t FROM CUMULATE(s, ts, '2 seconds', '6 seconds') GROUP BY window_start", "w + INTERVAL '6 seconds'", 1),
-    ("SELECT z, k, n FROM (SELECT z, k, n, row_number() OVER (PARTITION BY w, z ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, window_end AS z, k, count(*) AS n FROM CUMULATE(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k) x) y WHERE r <= 2", "z", 1),
-    ("SELECT window.start AS w, window.end AS z, max(n) AS n, count(*) AS c FROM (SELECT window_end AS e, k, count(*) AS n FROM CUMULATE(s, ts, '1 second', '3 seconds') GROUP BY window_end, k) x GROUP BY window(e, '4 seconds')", "z", 1),
-    ("SELECT window.start AS w, window.end AS z, k, count(*) AS n, count(DISTINCT v) AS u, array_agg(v ORDER BY ts) AS vs FROM s GROUP BY window(ts, '1 day', time_zone => 'Europe/Berlin'), k", "z", 20_000),
-    ("SELECT window_start AS w, max(window_end) AS z, sum(v) AS t FROM TUMBLE(s, ts, '2 days', '6 hours', time_zone => 'America/Sao_Paulo') GROUP BY window_start", "z", 20_000),
-    ("SELECT DISTINCT window_end AS z, k FROM TUMBLE(s, ts, '1 week', time_zone => 'Europe/Berlin')", "arrow_cast(0, 'Timestamp(Microsecond, None)')", 40_000),
-    ("SELECT window.start AS w, window.end AS z, count(*) AS days, sum(n) AS n FROM (SELECT window AS d, count(*) AS n FROM s GROUP BY window(ts, '1 day', time_zone => 'Asia/Beirut')) x GROUP BY window(d, '1 month', time_zone => 'Asia/Beirut')", "z", 100_000),
+    (
+        "SELECT window.start AS w, k, count(*) AS n, count(DISTINCT v) AS m, sum(DISTINCT v) AS t, array_agg(v ORDER BY v) AS vs, median(v) AS md FROM s GROUP BY window(ts, '6 seconds', '2 seconds'), k",
+        "w + INTERVAL '6 seconds'",
+        1,
+    ),
+    (
+        "SELECT w, k, v, r FROM (SELECT window_start AS w, k, v, rank() OVER (PARTITION BY window_start, k ORDER BY v) AS r FROM TUMBLE(s, ts, '6 seconds')) x WHERE r <= 2",
+        "w + INTERVAL '6 seconds'",
+        1,
+    ),
+    (
+        "SELECT w, k, n FROM (SELECT w, k, n, row_number() OVER (PARTITION BY w ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, k, count(*) AS n FROM HOP(s, ts, '2 seconds', '6 seconds') GROUP BY window_start, k) x) y WHERE r <= 2",
+        "w + INTERVAL '6 seconds'",
+        1,
+    ),
+    (
+        "SELECT window_start AS w, window_end AS z, k, count(*) AS n, median(v) AS md FROM CUMULATE(s, ts, '2 seconds', '6 seconds', '-1 second') GROUP BY window_start, window_end, k",
+        "z",
+        1,
+    ),
+    (
+        "SELECT window_start AS w, count(*) AS n, sum(v) AS t FROM CUMULATE(s, ts, '2 seconds', '6 seconds') GROUP BY window_start",
+        "w + INTERVAL '6 seconds'",
+        1,
+    ),
+    (
+        "SELECT z, k, n FROM (SELECT z, k, n, row_number() OVER (PARTITION BY w, z ORDER BY n DESC, k) AS r FROM (SELECT window_start AS w, window_end AS z, k, count(*) AS n FROM CUMULATE(s, ts, '3 seconds', '9 seconds') GROUP BY window_start, window_end, k) x) y WHERE r <= 2",
+        "z",
+        1,
+    ),
+    (
+        "SELECT window.start AS w, window.end AS z, max(n) AS n, count(*) AS c FROM (SELECT window_end AS e, k, count(*) AS n FROM CUMULATE(s, ts, '1 second', '3 seconds') GROUP BY window_end, k) x GROUP BY window(e, '4 seconds')",
+        "z",
+        1,
+    ),
+    (
+        "SELECT window.start AS w, window.end AS z, k, count(*) AS n, count(DISTINCT v) AS u, array_agg(v ORDER BY ts) AS vs FROM s GROUP BY window(ts, '1 day', time_zone => 'Europe/Berlin'), k",
+        "z",
+        20_000,
+    ),
+    (
+        "SELECT window_start AS w, max(window_end) AS z, sum(v) AS t FROM TUMBLE(s, ts, '2 days', '6 hours', time_zone => 'America/Sao_Paulo') GROUP BY window_start",
+        "z",
+        20_000,
+    ),
+    (
+        "SELECT DISTINCT window_end AS z, k FROM TUMBLE(s, ts, '1 week', time_zone => 'Europe/Berlin')",
+        "arrow_cast(0, 'Timestamp(Microsecond, None)')",
+        40_000,
+    ),
+    (
+        "SELECT window.start AS w, window.end AS z, count(*) AS days, sum(n) AS n FROM (SELECT window AS d, count(*) AS n FROM s GROUP BY window(ts, '1 day', time_zone => 'Asia/Beirut')) x GROUP BY window(d, '1 month', time_zone => 'Asia/Beirut')",
+        "z",
+        100_000,
+    ),
 ];
 
 /// APPEND: the rows of the batch result that are final at the watermark, each once.
