@@ -97,6 +97,10 @@ struct Way<'a> {
 impl<'a> Way<'a> {
     fn down(aggregate: &'a Aggregate) -> Option<Self> {
         let is_plain = |expr: &Expr| !expr.is_volatile() && !expr.exists(|e| Ok(is_subquery(e))).unwrap_or(true);
+        // What groups by a window of its own has it among its keys.
+        if aggregate.group_expr.iter().any(mentions_window) {
+            return None;
+        }
         if !aggregate.group_expr.iter().chain(&aggregate.aggr_expr).all(is_plain) {
             return None;
         }
@@ -107,7 +111,7 @@ impl<'a> Way<'a> {
             }
             nodes.push(node);
             match node {
-                LogicalPlan::Projection(projection) if projection.expr.iter().any(mentions_window) => {
+                LogicalPlan::Projection(projection) if projection.expr.iter().any(gives_windows) => {
                     return Some(Way { nodes, input: &projection.input });
                 }
                 LogicalPlan::Projection(projection) => node = &projection.input,
@@ -150,6 +154,10 @@ fn window_of(key: &Expr) -> Option<Expr> {
 
 fn mentions_window(expr: &Expr) -> bool {
     expr.exists(|e| Ok(window_call(e).is_some())).unwrap_or(true)
+}
+
+fn gives_windows(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(window_call(e).is_some_and(|call| call.which.gives_windows()))).unwrap_or(false)
 }
 
 fn is_subquery(expr: &Expr) -> bool {
