@@ -6,6 +6,7 @@
 //! folders    columns that a file's folder tells, where a file sink of ours made it
 //! reading    files → units of work → streams of batches        (parquet: DataFusion's scan)
 //! input      one unit's bytes                             (checksum: those that a manifest promises)
+//! written    whether it would read what a query writes
 //! ```
 //!
 //! A file is read once and must be whole when it appears: write it under a hidden name and rename it. One that
@@ -30,6 +31,7 @@ mod place;
 mod reading;
 mod remote;
 mod walk;
+mod written;
 
 #[cfg(test)]
 pub(super) use discovery::tests::options as discovery_test_options;
@@ -38,6 +40,7 @@ pub use infer::infer;
 pub use metadata::{Key, MetadataColumn};
 pub use options::{FileOptions, OPTIONS, delimiter, max_record_bytes, on_error, only_for};
 pub use place::{MANIFEST_FOLDER, Manifest, Place, Promised, is_hidden};
+pub use written::{Written, would_read};
 
 use std::sync::Arc;
 
