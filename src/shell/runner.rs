@@ -156,7 +156,7 @@ impl Shell {
         let statement = parse_one(text, at)?;
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
-        let _foreground = ending.foreground();
+        let _foreground = ending.foreground(text);
         let answer = self.session.execute(&statement);
         if self.recording.is_none() || as_they_come {
             return self.print(answer?, as_they_come, &watch);
@@ -264,7 +264,7 @@ impl Shell {
     fn list(&mut self) -> Result<()> {
         let mut found = false;
         for kind in ["STREAMS", "TABLES", "VIEWS", "SINKS", "QUERIES"] {
-            let _foreground = self.ending.foreground();
+            let _foreground = self.ending.foreground("\\d");
             let statement = parse_one(&format!("SHOW {kind}"), Location { line: 1, column: 1 })?;
             let Answer::Rows { schema, rows, notices } = self.session.execute(&statement)? else {
                 return Err(Error::internal(format!("SHOW {kind} answered no rows")));
