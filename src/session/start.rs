@@ -62,11 +62,12 @@ impl Session {
             trigger: start.trigger.unwrap_or(Trigger::Asap),
             stop_after: start.stop_after,
             checkpoint: start.checkpoint.clone(),
+            checkpoint_place: start.checkpoint_place,
             settings,
             // What a test compares has one order.
             target: TargetTraits { ordered: destination.traits.ordered || self.test.is_some(), ..destination.traits },
             result_table: destination.table,
-            open_sink: self.recorded(destination.open),
+            open_sink: pointing_at(target_place, self.recorded(destination.open)),
             dead_letters,
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
@@ -213,6 +214,11 @@ impl Session {
             self.forgotten_failure.store(true, Ordering::SeqCst);
         }
     }
+}
+
+/// What the world says against a sink stands where it is named.
+fn pointing_at(place: Option<Span>, open: OpenSink) -> OpenSink {
+    Box::new(move |context| open(context).map_err(|e| e.pointing_at(place)))
 }
 
 /// What a restart compares.
