@@ -8,6 +8,7 @@ mod sql_words;
 mod wording;
 
 pub use diagnose::first_span;
+pub use sql_words::in_sql;
 
 use std::fmt;
 
@@ -56,10 +57,10 @@ pub enum Error {
     /// An error that was told already, by whom it met first: in brief.
     #[error("{what}: see its notice")]
     Told { what: String, error: Box<Error> },
-    /// The computation itself failed on the data: overflow, bad cast, division by zero.
     /// An error of the world's, and the place in the SQL that names what it is about.
     #[error("{error}")]
     Placed { span: Span, error: Box<Error> },
+    /// The computation itself failed on the data: overflow, bad cast, division by zero.
     #[error("{message}")]
     Execution { message: String },
     /// The user or a deadline ended it. Not a fault.
@@ -150,7 +151,6 @@ impl Error {
         self
     }
 
-    /// Adds what to do about it.
     /// Says which place in the SQL names the file, folder or query that an error is about, where it is an error of the
     /// world's and not of the statement's.
     pub fn pointing_at(self, place: Option<Span>) -> Self {
@@ -162,6 +162,7 @@ impl Error {
         }
     }
 
+    /// Adds what to do about it.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         if let Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } = &mut self {
             *help = Some(text.into());
@@ -174,8 +175,8 @@ impl Error {
         match self {
             Error::InvalidInput { span, .. } | Error::Unsupported { span, .. } => *span,
             Error::QueryFailed { cause, .. } => cause.span(),
-            _ => None,
             Error::Placed { span, .. } => Some(*span),
+            _ => None,
         }
     }
 
