@@ -8,6 +8,7 @@ mod sql_words;
 mod wording;
 
 pub use diagnose::first_span;
+pub use sql_words::in_sql;
 
 use std::fmt;
 
@@ -56,6 +57,9 @@ pub enum Error {
     /// An error that was told already, by whom it met first: in brief.
     #[error("{what}: see its notice")]
     Told { what: String, error: Box<Error> },
+    /// An error of the world's, and the place in the SQL that names what it is about.
+    #[error("{error}")]
+    Placed { span: Span, error: Box<Error> },
     /// The computation itself failed on the data: overflow, bad cast, division by zero.
     #[error("{message}")]
     Execution { message: String },
@@ -147,6 +151,17 @@ impl Error {
         self
     }
 
+    /// Says which place in the SQL names the file, folder or query that an error is about, where it is an error of the
+    /// world's and not of the statement's.
+    pub fn pointing_at(self, place: Option<Span>) -> Self {
+        match (self, place) {
+            (error @ (Error::Corrupt { .. } | Error::Conflict { .. } | Error::Io { .. }), Some(span)) => {
+                Error::Placed { span, error: Box::new(error) }
+            }
+            (error, _) => error,
+        }
+    }
+
     /// Adds what to do about it.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         if let Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } = &mut self {
@@ -160,6 +175,7 @@ impl Error {
         match self {
             Error::InvalidInput { span, .. } | Error::Unsupported { span, .. } => *span,
             Error::QueryFailed { cause, .. } => cause.span(),
+            Error::Placed { span, .. } => Some(*span),
             _ => None,
         }
     }
@@ -169,7 +185,7 @@ impl Error {
         match self {
             Error::InvalidInput { help, .. } | Error::Unsupported { help, .. } => help.as_deref(),
             Error::QueryFailed { cause, .. } => cause.help_text(),
-            Error::Told { error, .. } => error.help_text(),
+            Error::Told { error, .. } | Error::Placed { error, .. } => error.help_text(),
             _ => None,
         }
     }
@@ -184,7 +200,7 @@ impl Error {
             Error::Conflict { .. } => "E0500",
             Error::Io { .. } => "E0600",
             Error::QueryFailed { cause, .. } => cause.code(),
-            Error::Told { error, .. } => error.code(),
+            Error::Told { error, .. } | Error::Placed { error, .. } => error.code(),
             Error::Execution { .. } => "E0700",
             Error::Cancelled { .. } => "E0800",
             Error::Internal { .. } => "E0900",
@@ -193,7 +209,11 @@ impl Error {
 
     /// Whether another try of the same read or write may go through.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Io { transient: true, .. })
+        match self {
+            Error::Io { transient, .. } => *transient,
+            Error::Placed { error, .. } => error.is_transient(),
+            _ => false,
+        }
     }
 }
 

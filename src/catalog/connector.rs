@@ -279,9 +279,13 @@ pub(super) fn open_source(stream: &StreamDef, log: SourceLog) -> Result<Box<dyn 
 const MANIFEST: file::Manifest = file::Manifest { files: manifest_of, folder: sink::file::folder_value };
 
 /// The files that a folder's manifest names.
-fn manifest_of(folder: &dyn Store) -> Result<Vec<String>> {
+fn manifest_of(folder: &dyn Store) -> Result<Vec<file::Promised>> {
     let files = sink::file::committed_files(folder)?;
-    Ok(files.unwrap_or_default().into_iter().map(|file| file.path).collect())
+    let promised = |entry: sink::file::FileEntry| {
+        let sink::file::FileEntry { path, size, crc32c, .. } = entry;
+        file::Promised { path, size, crc32c }
+    };
+    Ok(files.unwrap_or_default().into_iter().map(promised).collect())
 }
 
 /// The rows of a memory stream.

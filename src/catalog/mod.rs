@@ -2,6 +2,7 @@
 
 mod connector;
 mod create_stream;
+mod feedback;
 mod pin;
 mod registry;
 mod sink;
@@ -12,6 +13,7 @@ pub use connector::{
     Shown, SinkConnector, SourceConnector, connector_names, connector_names_not_yet, open_blackhole, open_console,
 };
 pub use create_stream::{Created, create};
+pub use feedback::refuse_feedback;
 pub use registry::{Catalog, Kind, ViewDef};
 pub use sink::SinkDef;
 pub use stream::{SessionClock, StreamColumn, StreamDef, StreamTable};

@@ -20,7 +20,7 @@ pub(super) fn list(text: &str) -> Vec<&str> {
 }
 
 /// Arrow's types, and what stands in their brackets, as SQL writes them; what is quoted stays.
-pub(super) fn in_sql(text: &str) -> String {
+pub fn in_sql(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -32,6 +32,11 @@ pub(super) fn in_sql(text: &str) -> String {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let (word, behind) = rest.split_at(end);
             let inside = bracketed(behind);
+            if word == "Binary" && !behind.starts_with(" operator") && !behind.starts_with(" expression") {
+                out.push_str("BYTEA");
+                rest = behind;
+                continue;
+            }
             match sql_type(word, inside) {
                 Some((name, with_brackets)) => {
                     out.push_str(&name);
@@ -119,10 +124,36 @@ fn sql_type(word: &str, inside: Option<&str>) -> Option<(String, bool)> {
         "Time32" | "Time64" => "TIME".into(),
         "Interval" | "Duration" => "INTERVAL".into(),
         "IntervalMonthDayNano" => format!("INTERVAL '{}'", inside.trim_matches('"')),
-        "List" | "LargeList" | "FixedSizeList" => format!("ARRAY<{}>", in_sql(inside.trim_start_matches("nullable "))),
+        "List" | "LargeList" | "FixedSizeList" => format!("ARRAY<{}>", in_sql(nested(list(inside).first()?))),
+        "Struct" => {
+            let fields: Option<Vec<String>> =
+                fields(inside).map(|(name, of)| Some(format!("{name} {}", of?))).collect();
+            format!("STRUCT<{}>", fields?.join(", "))
+        }
+        "Map" => {
+            let (_, entries) = field(list(inside).first()?)?;
+            let types = fields(entries.strip_prefix("Struct(")?.strip_suffix(')')?).map(|(_, of)| of);
+            format!("MAP({})", types.collect::<Option<Vec<String>>>()?.join(", "))
+        }
         _ => return None,
     };
     Some((name, true))
+}
+
+/// `"name": non-null Int64`, of a struct.
+fn field(text: &str) -> Option<(&str, &str)> {
+    let (name, of) = text.strip_prefix('"')?.split_once("\": ")?;
+    Some((name, nested(of)))
+}
+
+/// The fields of a struct; those of which not all can be told have no type.
+fn fields(text: &str) -> impl Iterator<Item = (&str, Option<String>)> {
+    list(text).into_iter().map(|text| field(text).map_or((text, None), |(name, of)| (name, Some(in_sql(of)))))
+}
+
+/// A type inside another, whether or not it may be NULL.
+fn nested(text: &str) -> &str {
+    text.trim_start_matches("nullable ").trim_start_matches("non-null ")
 }
 
 /// `Some(15)` with one digit behind the point is 1.5.
@@ -151,6 +182,14 @@ mod tests {
             ("sum(count(Int64(1)) AS count(*))", "sum(count(*))"),
             ("'Int64' is the user's", "'Int64' is the user's"),
             ("Interval(MonthDayNano)", "INTERVAL"),
+            ("median can't take (Binary)", "median can't take (BYTEA)"),
+            ("Binary operator, Binary", "Binary operator, BYTEA"),
+            ("List(non-null Binary, field: 'element')", "ARRAY<BYTEA>"),
+            ("Struct(\"a\": Int32, \"b\": non-null List(Decimal128(2, 1)))", "STRUCT<a INT, b ARRAY<DECIMAL(2, 1)>>"),
+            (
+                "Map(\"entries\": non-null Struct(\"key\": non-null Utf8View, \"value\": Int64), unsorted)",
+                "MAP(STRING, BIGINT)",
+            ),
         ] {
             assert_eq!(in_sql(theirs), ours);
         }

@@ -82,7 +82,7 @@ fn arguments(types: &[&str]) -> String {
             "Time" => "TIME".into(),
             "Date" => "DATE".into(),
             "Duration" | "Interval" => "INTERVAL".into(),
-            "Numeric" => "DOUBLE".into(),
+            "Numeric" | "Float" => "DOUBLE".into(),
             "Null" => "NULL".into(),
             of if of.contains('/') => "any".into(),
             of => in_sql(of),

@@ -58,7 +58,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Result, Span};
 pub use crate::incremental::TargetTraits;
 use crate::parser::{OutputMode, Trigger};
 use crate::sink::{Sink, SinkContext};
@@ -94,6 +94,8 @@ pub struct QuerySpec {
     pub stop_after: Option<u64>,
     /// `None`: a temporary one, removed at the end.
     pub checkpoint: Option<String>,
+    /// Where the statement names it.
+    pub checkpoint_place: Option<Span>,
     pub settings: QuerySettings,
     /// What the target can take: a target that cannot take deletes refuses a query that retracts; one that wants
     /// every change of its table as signed rows (`TABLE t`) makes the query retract.

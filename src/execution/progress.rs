@@ -100,7 +100,9 @@ impl Measured {
     pub fn document(&self, run: &Run, next: &NextBatch, since_last: Option<i64>) -> Value {
         let total = self.elapsed();
         let per_second = |rows: u64| rows as f64 / total.max(Duration::from_millis(1)).as_secs_f64();
-        let input_rate = |rows: u64| since_last.map(|millis| rows as f64 / (millis.max(1) as f64 / 1_000.0));
+        // Of a clock that has not moved there is no rate.
+        let since_last = since_last.filter(|millis| *millis > 0);
+        let input_rate = |rows: u64| since_last.map(|millis| rows as f64 / (millis as f64 / 1_000.0));
         let mut doc = Map::new();
         let mut put = |key: &str, value: Value| doc.insert(key.to_string(), value);
         put("id", json!(run.checkpoint.id()));

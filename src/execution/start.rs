@@ -43,18 +43,20 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     // A test that steps its queries kills them, and never the machine.
     let durable = !engine.stepped;
     let terms = lease_terms(engine, &spec);
+    let place = spec.checkpoint_place;
     let checkpoint = match &spec.checkpoint {
-        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone(), &terms, durable)?,
+        Some(location) => Checkpoint::open(location, &spec.sql, failpoints.clone(), &terms, durable)
+            .map_err(|e| e.at(place).pointing_at(place))?,
         None => Checkpoint::temporary(&spec.sql, failpoints.clone())?,
     };
-    let restart = Restart::read(&checkpoint)?;
+    let restart = Restart::read(&checkpoint).map_err(|e| e.pointing_at(place))?;
     let result = spec.result_table.as_ref().map(|_| result_shape(&plan)).transpose()?;
     let states = plan.states().into_iter().map(|state| state.stored);
     let states: Vec<StateSchema> = states.chain(result.iter().map(|shape| shape.stored.clone())).collect();
-    restart.check(&checkpoint, &plan, &states)?;
+    restart.check(&checkpoint, &plan, &states).map_err(|e| e.pointing_at(place))?;
     let mut sources = vec![None; plan.inputs.len()];
     open_sources(&plan, &checkpoint, true, &mut sources)?;
-    restart.check_held(&plan, &sources)?;
+    restart.check_held(&plan, &sources).map_err(|e| e.pointing_at(place))?;
     let context = SinkContext {
         query: spec.name.clone(),
         query_id: checkpoint.id().to_string(),

@@ -31,6 +31,7 @@ impl TimeKind {
             TimeKind::Timestamp(unit, zone) => timestamp(text, unit, zone),
             TimeKind::Date32 => date(text).map(i64::from),
             TimeKind::Date64 => date(text).map(|days| i64::from(days) * 86_400_000),
+            TimeKind::Time(_) if is_leap(text) => None,
             TimeKind::Time(unit) => Some(Time64NanosecondType::parse(text)? / nanos_in(unit)),
         }
     }
@@ -60,6 +61,13 @@ fn by_arrow(text: &str, zone: Option<Tz>) -> Option<(i64, u32)> {
         Some(zone) => string_to_datetime(&zone, text).ok().map(|t| (t.timestamp(), t.timestamp_subsec_nanos())),
         None => string_to_datetime(&chrono::Utc, text).ok().map(|t| (t.timestamp(), t.timestamp_subsec_nanos())),
     }
+    // A leap second is written with more nanoseconds than a second has. It would be a moment of the next minute.
+    .filter(|(_, nanos)| *nanos < 1_000_000_000)
+}
+
+/// Whether a time of day has 60 for its seconds.
+fn is_leap(time: &str) -> bool {
+    time.split(':').nth(2).is_some_and(|seconds| seconds.starts_with("60"))
 }
 
 fn date(text: &str) -> Option<i32> {
@@ -214,6 +222,9 @@ mod tests {
             "2024-13-01T00:00:00",
             "2024-01-01T24:00:00",
             "2024-01-01T00:60:00",
+            "2024-01-01T23:59:60",
+            "2024-01-01 23:59:60.5Z",
+            "2024-01-01T23:59:60+02:00",
             "1704067200000",
             "2024-01-01T00:00:00.",
             "2024-01-01T00:00:00+25:00",
@@ -238,6 +249,8 @@ mod tests {
     #[test]
     fn times_of_day() {
         assert_eq!(TimeKind::Time(TimeUnit::Microsecond).parse("01:00:00.5"), Some(3_600_500_000));
-        assert_eq!(TimeKind::Time(TimeUnit::Second).parse("25:00:00"), None);
+        for text in ["25:00:00", "23:59:60", "12:00:60.5", "12:00:61"] {
+            assert_eq!(TimeKind::Time(TimeUnit::Second).parse(text), None, "{text}");
+        }
     }
 }

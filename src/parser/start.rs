@@ -39,6 +39,7 @@ pub(super) fn start_query(cursor: &mut Cursor<'_>, text: &str) -> Result<Stateme
         mode,
         trigger: trigger.map(|(trigger, _)| trigger),
         stop_after: stop_after.map(|(batches, _)| batches),
+        checkpoint_place: checkpoint.as_ref().map(|(_, place)| *place),
         checkpoint: checkpoint.map(|(location, _)| location),
         options: options.map(|(options, _)| options).unwrap_or_default(),
     })))

@@ -216,6 +216,8 @@ pub struct StartQuery {
     pub trigger: Option<Trigger>,
     pub stop_after: Option<u64>,
     pub checkpoint: Option<String>,
+    /// Where the text has it.
+    pub checkpoint_place: Option<Span>,
     pub options: Options,
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray};
-use arrow::datatypes::Schema;
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::TableReference;
 
 use super::{Answer, Session, lock};
 use crate::catalog::types::to_sql;
 use crate::catalog::{Kind, StreamDef};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_sql};
 use crate::options::OptionValue;
 use crate::parser::{Name, ObjectKind, ParsedStatement, Statement, WatchWhat};
 
@@ -89,6 +89,22 @@ fn columns(schema: &Schema, stream: Option<&StreamDef>) -> Result<Answer> {
         table.push(("kind", strings(stream.columns.iter().map(|c| kind(stream, &c.name)))));
     }
     Answer::table(table)
+}
+
+/// The answer of SHOW COLUMNS, which DataFusion gives, with the types' names that DESCRIBE has.
+pub(super) fn with_sql_types(answer: Answer) -> Answer {
+    let Answer::Rows { schema, rows, notices } = answer else { return answer };
+    let Ok(at) = schema.index_of("data_type") else { return Answer::Rows { schema, rows, notices } };
+    let rows = rows.map(move |batch| {
+        let batch = batch?;
+        let mut columns = batch.columns().to_vec();
+        let kind = columns[at].data_type().clone();
+        let texts = arrow::compute::cast(&columns[at], &DataType::Utf8)?;
+        let words: StringArray = texts.as_string::<i32>().iter().map(|text| text.map(in_sql)).collect();
+        columns[at] = arrow::compute::cast(&words, &kind)?;
+        Ok(RecordBatch::try_new(batch.schema(), columns)?)
+    });
+    Answer::Rows { schema, rows: Box::new(rows), notices }
 }
 
 /// Where a stream's column comes from, and whether it carries the watermark.

@@ -1,6 +1,8 @@
-//! A cast that loses nothing: what INSERT does with a number whose column is narrower.
+//! A cast that loses nothing and names the column when it can't be: what INSERT does with a value whose column is of another
+//! type.
 //!
-//! DataFusion's own cast cuts 3.7 to 3 for an INT, and rounds 0.125 to 0.13 for a DECIMAL(10, 2).
+//! DataFusion's own cast cuts 3.7 to 3 for an INT, rounds 0.125 to 0.13 for a DECIMAL(10, 2), and says of what it can't cast
+//! neither where it stands nor where it should go.
 
 use std::sync::Arc;
 
@@ -19,8 +21,15 @@ use datafusion::logical_expr::{
 use crate::error::{Error, Result};
 use crate::format::type_name;
 
+/// Whether a cast may be refused: some values of the one type are none of the other.
+pub(super) fn may_refuse(from: &DataType, to: &DataType) -> bool {
+    let of_text = from.is_string() && !to.is_nested() && !to.is_string() && !to.is_binary();
+    let of_number = from.is_integer() && (to.is_integer() || to.is_decimal()) && from != to;
+    of_text || of_number || may_lose(from, to)
+}
+
 /// Whether a cast may cut digits off.
-pub(super) fn may_lose(from: &DataType, to: &DataType) -> bool {
+fn may_lose(from: &DataType, to: &DataType) -> bool {
     let fine = matches!(to, DataType::Float16 | DataType::Float32 | DataType::Float64);
     (from.is_floating() || from.is_decimal()) && (to.is_integer() || to.is_decimal()) && !fine && from != to
 }
@@ -67,7 +76,13 @@ impl ScalarUDFImpl for ExactCast {
 impl ExactCast {
     fn cast(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
-        let to = cast_with_options(values, &self.to, &strict)?;
+        let to = match cast_with_options(values, &self.to, &strict) {
+            Ok(to) => to,
+            Err(error) => return Err(self.impossible(values).unwrap_or_else(|| error.into())),
+        };
+        if !may_lose(values.data_type(), &self.to) {
+            return Ok(to);
+        }
         let back = cast(&to, values.data_type())?;
         let lost = match values.data_type().is_floating() {
             // -0.0 and 0.0 are one here.
@@ -84,12 +99,37 @@ impl ExactCast {
         }
     }
 
+    /// The first value that has no counterpart in the column's type.
+    fn impossible(&self, values: &ArrayRef) -> Option<Error> {
+        let safe = cast(values, &self.to).ok()?;
+        let at = (0..values.len()).find(|row| values.is_valid(*row) && safe.is_null(*row))?;
+        let (row, value) = (self.shown_row(), shown(values, at));
+        let (name, column) = (type_name(&self.to), &self.column);
+        if !values.data_type().is_string() {
+            return Some(Error::invalid(format!("{row}{value} does not fit column {column}, which is {name}")));
+        }
+        let error = Error::invalid(format!("{row}'{value}' is no value of column {column}, which is {name}"));
+        Some(match self.to {
+            DataType::Timestamp(..) => error.help("a time is written '2024-01-31 12:00:00'"),
+            DataType::Date32 => error.help("a date is written '2024-01-31'"),
+            DataType::Interval(_) => error.help("an interval is written '5 seconds'"),
+            _ => error,
+        })
+    }
+
     fn refused(&self, values: &ArrayRef, at: usize) -> Error {
-        let options = FormatOptions::new();
-        let value = ArrayFormatter::try_new(values, &options).map(|f| f.value(at).to_string()).unwrap_or_default();
-        let row = self.row.map(|row| format!("row {row}: ")).unwrap_or_default();
+        let (row, value) = (self.shown_row(), shown(values, at));
         let (name, column) = (type_name(&self.to), &self.column);
         Error::invalid(format!("{row}{value} would lose digits in column {column}, which is {name}"))
             .help(format!("CAST({value} AS {name}), or round(…), says that they may go"))
     }
+
+    fn shown_row(&self) -> String {
+        self.row.map(|row| format!("row {row}: ")).unwrap_or_default()
+    }
+}
+
+fn shown(values: &ArrayRef, at: usize) -> String {
+    let options = FormatOptions::new();
+    ArrayFormatter::try_new(values, &options).map(|f| f.value(at).to_string()).unwrap_or_default()
 }

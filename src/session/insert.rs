@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
 use super::context::UNKNOWN_RELATION;
-use super::exact::{exact, may_lose};
+use super::exact::{exact, may_refuse};
 use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
 use crate::error::{Error, Result, closest};
@@ -142,7 +142,7 @@ impl Session {
                 None => default(field.name()).unwrap_or(Expr::Literal(ScalarValue::Null, None)),
             };
             let from = value.get_type(plan.schema())?;
-            let value = match may_lose(&from, field.data_type()) {
+            let value = match may_refuse(&from, field.data_type()) {
                 true => exact(value, field.data_type(), field.name(), None),
                 false => value.cast_to(field.data_type(), plan.schema())?,
             };
@@ -228,7 +228,7 @@ fn values_plan(
             let value = state.create_logical_expr_from_sql_expr(expr, &empty).map_err(Error::from)?;
             // What has no type yet (DEFAULT, a subquery) is cast where it has one.
             Ok(match value.get_type(&empty) {
-                Ok(from) if may_lose(&from, column.data_type()) => {
+                Ok(from) if may_refuse(&from, column.data_type()) => {
                     exact(value, column.data_type(), column.name(), Some(at + 1))
                 }
                 _ => value,

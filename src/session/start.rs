@@ -11,11 +11,12 @@ use super::select::default_mode;
 use super::settings::QUERY_OPTIONS;
 use super::target::{Destination, OpenSink, Uses};
 use super::{Answer, Session, lock, settings};
+use crate::catalog::refuse_feedback;
 use crate::error::{Error, Result, Span};
 use crate::execution::{self, DeadLetters, QuerySettings, QuerySpec, QueryState, TargetTraits};
 use crate::incremental;
 use crate::options::Options;
-use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Trigger};
+use crate::parser::{OutputMode, ParsedStatement, QueryText, StartQuery, Target, Trigger};
 use crate::planner;
 
 impl Session {
@@ -37,9 +38,17 @@ impl Session {
         let plan = self.streaming_plan(&start.query)?;
         let destination = self.destination(start.target.as_ref(), &plan)?;
         let uses = self.uses(&start.query, &destination)?;
+        let target_place = match &start.target {
+            Some(Target::Sink(name)) => Some(name.span),
+            _ => None,
+        };
+        if let Uses::Sink(sink) = &destination.uses {
+            self.refuse_feedback(&plan, sink).map_err(|e| e.at(target_place))?;
+        }
         let mut notices = notices(start, &destination);
         let dead_letters = self.dead_letters(start, &plan, &destination, &mut notices)?;
         let into: BTreeSet<String> = dead_letters.sinks.keys().cloned().collect();
+        into.iter().try_for_each(|sink| self.refuse_feedback(&plan, sink)).map_err(|e| e.at(Some(start.query.span)))?;
         notices.extend(volatile(&plan));
         let words = destination.words.clone();
         let target = destination.uses.clone();
@@ -53,11 +62,12 @@ impl Session {
             trigger: start.trigger.unwrap_or(Trigger::Asap),
             stop_after: start.stop_after,
             checkpoint: start.checkpoint.clone(),
+            checkpoint_place: start.checkpoint_place,
             settings,
             // What a test compares has one order.
             target: TargetTraits { ordered: destination.traits.ordered || self.test.is_some(), ..destination.traits },
             result_table: destination.table,
-            open_sink: self.recorded(destination.open),
+            open_sink: pointing_at(target_place, self.recorded(destination.open)),
             dead_letters,
         };
         let place = start.mode.map(|(_, span)| span).or(Some(start.query.span));
@@ -80,6 +90,12 @@ impl Session {
             self.catalog.add_result_table(&table, sql, rows)?;
         }
         Ok(Answer::Done { tag: tag.into(), notices })
+    }
+
+    /// Refuses a file sink whose files the query itself would read.
+    fn refuse_feedback(&self, plan: &LogicalPlan, sink: &str) -> Result<()> {
+        let Some(sink) = self.catalog.sink(sink) else { return Ok(()) };
+        planner::streams_of(plan)?.iter().try_for_each(|stream| refuse_feedback(stream, &sink))
     }
 
     /// Starts a query; from now on the clock is fixed.
@@ -198,6 +214,11 @@ impl Session {
             self.forgotten_failure.store(true, Ordering::SeqCst);
         }
     }
+}
+
+/// What the world says against a sink stands where it is named.
+fn pointing_at(place: Option<Span>, open: OpenSink) -> OpenSink {
+    Box::new(move |context| open(context).map_err(|e| e.pointing_at(place)))
 }
 
 /// What a restart compares.

@@ -29,6 +29,10 @@ impl Session {
     pub(super) fn sql(&self, sql: &ast::Statement, statement: &ParsedStatement) -> Result<Answer> {
         match sql {
             ast::Statement::Insert(insert) => self.insert(insert, statement),
+            ast::Statement::ShowColumns { .. } => {
+                let columns = self.run_datafusion(DfStatement::Statement(Box::new(sql.clone())), statement)?;
+                Ok(super::describe::with_sql_types(columns))
+            }
             sql => self.run_datafusion(DfStatement::Statement(Box::new(sql.clone())), statement),
         }
     }

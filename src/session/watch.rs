@@ -36,6 +36,7 @@ impl Session {
                 _ => None,
             },
             checkpoint: None,
+            checkpoint_place: None,
             settings: lock(&self.settings).clone(),
             target: console.traits,
             result_table: None,

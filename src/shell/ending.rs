@@ -53,6 +53,9 @@ pub(super) struct Ending {
     turns: Option<Arc<Turns>>,
     modes: Option<Modes>,
     quiet: bool,
+    timeout: Option<Duration>,
+    /// The statement that runs, or ran last.
+    statement: Mutex<String>,
     /// Held while a statement runs and prints.
     foreground: Mutex<()>,
     begun: AtomicBool,
@@ -74,8 +77,18 @@ impl Ending {
     ) -> Result<Arc<Self>> {
         let modes = turns.as_ref().and_then(|_| Modes::now());
         let (foreground, begun) = (Mutex::new(()), AtomicBool::new(false));
-        let ending =
-            Arc::new(Ending { session, output, turns, modes, quiet, foreground, begun, statements: AtomicU64::new(0) });
+        let ending = Arc::new(Ending {
+            session,
+            output,
+            turns,
+            modes,
+            quiet,
+            timeout,
+            statement: Mutex::default(),
+            foreground,
+            begun,
+            statements: AtomicU64::new(0),
+        });
         let io = |error: std::io::Error| Error::io("can't receive signals", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io)?;
         let causes = {
@@ -89,10 +102,11 @@ impl Ending {
     }
 
     /// A statement begins; it has ended when the guard is dropped. Never returns once the run is being ended.
-    pub(super) fn foreground(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn foreground(&self, statement: &str) -> MutexGuard<'_, ()> {
         self.check();
         self.statements.fetch_add(1, Ordering::SeqCst);
         let guard = self.foreground.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.statement.lock().unwrap_or_else(PoisonError::into_inner) = statement.to_string();
         if !self.has_begun() {
             return guard;
         }
@@ -137,11 +151,21 @@ impl Ending {
             }
         }
         self.begun.store(true, Ordering::SeqCst);
+        if let (code::TIMEOUT, Some(timeout)) = (first, self.timeout) {
+            self.over(timeout).iter().for_each(|line| say(line));
+        }
         let graceful = self.clone();
         tokio::task::spawn_blocking(move || graceful.end_gracefully(first));
         let grace = if first == code::TIMEOUT { GRACE } else { Duration::MAX };
         _ = tokio::time::timeout(grace, causes.next(&self.output)).await;
         self.end_at_once(first).await;
+    }
+
+    /// The statement that `--timeout` ends, where one runs; queries are named when they are stopped.
+    fn over(&self, timeout: Duration) -> Option<String> {
+        let Err(TryLockError::WouldBlock) = self.foreground.try_lock() else { return None };
+        let statement = self.statement.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(format!("--timeout {timeout:?} has passed and ends {}", in_brief(&statement)))
     }
 
     fn end_gracefully(&self, code: u8) {
@@ -226,8 +250,30 @@ impl Causes {
     }
 }
 
+/// The beginning of a statement, in one line.
+fn in_brief(statement: &str) -> String {
+    const LONGEST: usize = 100;
+    let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
+}
+
 fn park() -> ! {
     loop {
         std::thread::park();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_brief;
+
+    #[test]
+    fn a_statement_is_told_in_one_line() {
+        assert_eq!(in_brief("SELECT 1\n  FROM s;"), "SELECT 1 FROM s;");
+        let long = in_brief(&"é ".repeat(80));
+        assert_eq!((long.chars().count(), long.chars().last()), (101, Some('…')));
     }
 }

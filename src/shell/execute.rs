@@ -37,7 +37,7 @@ impl Shell {
         let statement = parse_one(&text, at)?;
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
-        let _foreground = ending.foreground();
+        let _foreground = ending.foreground(&text);
         let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error));
         if as_they_come {
             return self.print(answer?, true, &watch);
@@ -78,7 +78,7 @@ impl Shell {
         let text = self.ready(text, at)?;
         let statement = parse_one(&text, at)?;
         let ending = self.ending.clone();
-        let _foreground = ending.foreground();
+        let _foreground = ending.foreground(&text);
         let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error))?;
         let Answer::Rows { schema, rows, .. } = answer else {
             return Err(Error::invalid("the statement answers no rows"));
@@ -114,7 +114,7 @@ impl Shell {
         let statement = parse_one(sql, START)?;
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
-        let _foreground = ending.foreground();
+        let _foreground = ending.foreground(sql);
         let answer = self.session.execute(&statement)?;
         self.print(answer, as_they_come, &watch).map(|_| ())
     }
@@ -126,7 +126,7 @@ impl Shell {
     pub(super) fn ask(&mut self, sql: &str) -> Result<Answer> {
         self.show_hidden(sql);
         let ending = self.ending.clone();
-        let _foreground = ending.foreground();
+        let _foreground = ending.foreground(sql);
         parse_one(sql, START).and_then(|statement| self.session.execute(&statement)).map_err(without_place)
     }
 

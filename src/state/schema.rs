@@ -9,7 +9,7 @@ use arrow::datatypes::Fields;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Store, text};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_sql};
 
 /// Keys, values and versions of what computes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,11 +97,11 @@ pub fn changed(stored: Option<&StateSchema>, wanted: Option<&StateSchema>) -> Er
     };
     let what = if stored.is_some() { "would lose its state" } else { "would lack what was read before" };
     let shown = |schema: Option<&StateSchema>| schema.map_or(none.clone(), StateSchema::to_string);
-    let message = format!(
-        "the query has changed: {noun} {what}\n  in the checkpoint: {}\n  in the query:      {}",
-        shown(stored),
-        shown(wanted)
-    );
+    let (was, is) = (shown(stored), shown(wanted));
+    // Of two types that SQL calls the same, arrow's names tell the difference.
+    let (was, is) = if in_sql(&was) == in_sql(&is) { (was, is) } else { (in_sql(&was), in_sql(&is)) };
+    let message =
+        format!("the query has changed: {noun} {what}\n  in the checkpoint: {was}\n  in the query:      {is}");
     Error::invalid(message).help("start it with a new CHECKPOINT, or with the query it was made for")
 }
 

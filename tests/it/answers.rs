@@ -61,5 +61,6 @@ fn a_result_that_nobody_reads_to_its_end_ends_quietly() {
 fn a_statement_that_would_take_for_ever_is_ended_by_a_timeout() {
     let sql = "SELECT count(*) FROM generate_series(1, 100000000000) a, generate_series(1, 100000) b";
     let output = run(&["--timeout", "500ms", "-c", sql, "-c", "\\echo never"]);
-    assert_eq!((code(&output), stdout(&output), stderr(&output)), (124, "", ""));
+    let ended = format!("--timeout 500ms has passed and ends {sql}\n");
+    assert_eq!((code(&output), stdout(&output), stderr(&output)), (124, "", ended.as_str()));
 }

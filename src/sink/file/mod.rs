@@ -150,6 +150,34 @@ pub fn check(options: &Options) -> Result<()> {
     file_format(options).map(drop)
 }
 
+/// Where a sink of these options writes, and what its files are called.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// As the user wrote it.
+    pub path: String,
+    pub endpoint: Option<String>,
+    /// Columns that become folders.
+    pub columns: Vec<String>,
+    /// With what the names of its files begin and end.
+    pub prefix: &'static str,
+    pub suffix: String,
+}
+
+/// The [`Target`] of a WITH list.
+///
+/// # Errors
+/// As [`check`].
+pub fn target(options: &Options) -> Result<Target> {
+    check(options)?;
+    Ok(Target {
+        path: options.text("path").unwrap_or_default().to_string(),
+        endpoint: options.text("endpoint").map(str::to_string),
+        columns: options.names("partition_by"),
+        prefix: parts::PREFIX,
+        suffix: format!(".{}", file_format(options)?.extension()),
+    })
+}
+
 fn file_format(options: &Options) -> Result<FileFormat> {
     let missing =
         || Error::invalid("connector 'file' needs the option format").help("format = 'json', 'csv' or 'parquet'");

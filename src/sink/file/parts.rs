@@ -16,6 +16,9 @@ use super::writer::{FileFormat, PartWriter};
 use crate::error::Result;
 use crate::sink::BatchId;
 
+/// With what their names begin.
+pub(super) const PREFIX: &str = "part-";
+
 /// Files that are open at the same time, at the most.
 const MAX_OPEN: usize = 128;
 
@@ -139,7 +142,7 @@ impl Parts {
         let again = self.begun.entry(key.clone()).or_default();
         let suffix = if *again == 0 { String::new() } else { format!("-{again}") };
         *again += 1;
-        let name = format!("part-{:05}-{partition:03}-{}{suffix}.{}", self.batch, self.run, self.format.extension());
+        let name = format!("{PREFIX}{:05}-{partition:03}-{}{suffix}.{}", self.batch, self.run, self.format.extension());
         let path = format!("{folder}{name}");
         self.created.push(path.clone());
         let file = self.folder.create(&path)?;
@@ -200,7 +203,7 @@ impl Parts {
 /// Whether a name is one that [`Parts`] gives.
 pub(super) fn is_part(name: &str) -> bool {
     let Some((stem, extension)) = name.split_once('.') else { return false };
-    let Some(stem) = stem.strip_prefix("part-") else { return false };
+    let Some(stem) = stem.strip_prefix(PREFIX) else { return false };
     let pieces: Vec<&str> = stem.split('-').collect();
     let digits = |text: &str, least: usize| text.len() >= least && text.bytes().all(|b| b.is_ascii_digit());
     let numbered = match pieces.as_slice() {
@@ -217,7 +220,7 @@ pub(super) fn is_part(name: &str) -> bool {
 /// The batch that a part file is of.
 pub(super) fn batch_of(path: &str) -> Option<BatchId> {
     let name = path.rsplit('/').next()?;
-    name.strip_prefix("part-")?.split('-').next()?.parse().ok()
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
 /// Eight hexadecimal digits of a run: the first ones of its id, or its checksum.

@@ -23,6 +23,9 @@ pub struct FileEntry {
     /// What an object store changes with the object; a local file has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
+    /// The checksum of its bytes, where the manifest of a file sink promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32c: Option<u32>,
 }
 
 /// By what a change of a file is seen.
@@ -78,6 +81,14 @@ pub fn gone(entry: &FileEntry, shown: &str) -> Error {
 pub enum Node {
     Directory,
     File(FileEntry),
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+/// What is neither can't be read again, or has no end.
+pub fn neither(shown: &str) -> Error {
+    Error::invalid(format!("{shown} is no regular file or folder"))
+        .help("connector 'stdin' reads a pipe; a name that begins with . is passed over in a folder")
 }
 
 /// A place's files. Paths are relative to its root, with `/`; the root itself is the empty path.
@@ -132,6 +143,14 @@ pub trait Tree {
     /// # Errors
     /// Io. InvalidInput: a name that isn't UTF-8.
     fn names(&mut self, directory: &str) -> Result<Vec<String>>;
+
+    /// By what a directory is known again under another name; `None` where it can have only one.
+    ///
+    /// # Errors
+    /// Io.
+    fn identity(&mut self, _directory: &str) -> Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
 }
 
 /// A file that is read. Every read fails when the file isn't what was listed any more.

@@ -36,6 +36,51 @@ pub fn covers(parts: &[Part], path: &str) -> bool {
     }
 }
 
+/// The name of a file or directory that may not be there yet.
+#[derive(Debug, Clone)]
+pub enum Name {
+    Known(String),
+    /// It begins and ends so.
+    Like(String, String),
+}
+
+impl Name {
+    fn may_be(&self, wanted: &str) -> bool {
+        match self {
+            Name::Known(name) => name == wanted,
+            Name::Like(start, end) => wanted.starts_with(start.as_str()) && wanted.ends_with(end.as_str()),
+        }
+    }
+
+    fn may_match(&self, pattern: &::glob::Pattern) -> bool {
+        let (start, end) = match self {
+            Name::Known(name) => return matches(pattern, name),
+            Name::Like(start, end) => (start, end),
+        };
+        let text = pattern.as_str();
+        let first = text.find(['*', '?', '[']).unwrap_or(text.len());
+        let last = text.rfind(['*', '?', ']']).map_or(0, |at| at + 1);
+        let (head, tail) = (&text[..first], &text[last..]);
+        (head.starts_with(start.as_str()) || start.starts_with(head))
+            && (tail.ends_with(end.as_str()) || end.ends_with(tail))
+    }
+
+    fn is_hidden(&self) -> bool {
+        matches!(self, Name::Known(name) if is_hidden(name))
+    }
+}
+
+/// Whether these components can match a path of such names, or a directory above it.
+pub fn may_cover(parts: &[Part], names: &[Name]) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return !names.iter().any(Name::is_hidden) };
+    let Some((name, below)) = names.split_first() else { return parts.iter().all(|part| matches!(part, Part::Deep)) };
+    match part {
+        Part::Name(wanted) => name.may_be(wanted) && may_cover(rest, below),
+        Part::Pattern(pattern) => name.may_match(pattern) && may_cover(rest, below),
+        Part::Deep => may_cover(rest, names) || (!name.is_hidden() && may_cover(parts, below)),
+    }
+}
+
 /// Whether a path holds a pattern.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])

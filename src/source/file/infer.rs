@@ -5,8 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 
+use super::checksum::damaged;
 use super::files::{FileEntry, Files};
 use super::input::{Input, TooLong, undecodable};
+use super::metadata::NamedFile;
 use super::options::{FileOptions, too_long};
 use super::parquet::FileReader;
 use super::place::{Manifest, Place};
@@ -39,9 +41,9 @@ pub(super) fn infer_at(stream: &str, options: &FileOptions, place: &Place) -> Re
         if inference.is_done() {
             break;
         }
-        let path = place.full(file);
-        let mut judge = Judge { stream, path: &path, options, first_bad: &mut first_bad };
-        infer_file(&**place.files(), file, &mut judge, &mut inference)?;
+        let named = (file.clone(), place.full(file));
+        let mut judge = Judge { stream, path: &named.1, options, first_bad: &mut first_bad };
+        infer_file(&**place.files(), &named, &mut judge, &mut inference)?;
     }
     inference.schema().map_err(|error| match (error, first_bad) {
         (Error::InvalidInput { .. }, Some(bad)) => Error::invalid(format!(
@@ -84,11 +86,11 @@ impl Judge<'_> {
     }
 }
 
-fn infer_file(files: &dyn Files, file: &FileEntry, judge: &mut Judge<'_>, inference: &mut Inference) -> Result<()> {
+fn infer_file(files: &dyn Files, named: &NamedFile, judge: &mut Judge<'_>, inference: &mut Inference) -> Result<()> {
     inference.start_file();
-    let (options, compression) = (judge.options, judge.options.compression_of(&file.path));
+    let (options, compression) = (judge.options, judge.options.compression_of(&named.0.path));
     let mut buffer = Vec::new();
-    let mut input = Input::stream(0, files.open(file)?, file.size, compression, &mut buffer)?;
+    let mut input = Input::stream(0, files.open(&named.0)?, named, compression, &mut buffer)?;
     loop {
         let block = Block { bytes: input.rest(&buffer), last: input.last };
         let taken = inference.add(block, &mut |place| {
@@ -99,6 +101,9 @@ fn infer_file(files: &dyn Files, file: &FileEntry, judge: &mut Judge<'_>, infere
             return Ok(());
         }
         if let Some(damage) = &input.damage {
+            if let Some(error) = damaged(named, damage) {
+                return Err(error);
+            }
             if options.on_error == OnError::Fail {
                 return Err(undecodable(judge.path, damage));
             }

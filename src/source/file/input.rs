@@ -6,7 +6,9 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
+use super::checksum;
 use super::files::OpenFile;
+use super::metadata::NamedFile;
 use crate::error::{Error, Result};
 use crate::format::Compression;
 
@@ -91,22 +93,22 @@ impl Input {
         Ok((input, too_long))
     }
 
-    /// A whole file of `size` bytes from its front, uncompressed on the way.
+    /// A whole file from its front, uncompressed on the way, and held against its checksum where it has one.
     ///
     /// # Errors
     /// Those of reading, and of the decoder's beginning.
     pub fn stream(
         file: usize,
         open: Arc<dyn OpenFile>,
-        size: u64,
+        named: &NamedFile,
         compression: Compression,
         buffer: &mut Vec<u8>,
     ) -> Result<Self> {
-        let bytes = match size {
+        let bytes = match named.0.size {
             // No member at all is no damaged one.
             0 => Bytes::Loaded,
             size => {
-                let reader = compression.reader(Box::new(Front::new(open.front(), size)));
+                let reader = compression.reader(Box::new(Front::new(open.front(), size, checksum::Front::new(named))));
                 Bytes::Stream(reader.map_err(|e| own(&e).unwrap_or_else(|| Error::io("begin to decompress", &e)))?)
             }
         };
@@ -210,13 +212,14 @@ struct Front {
     piece: Vec<u8>,
     pos: usize,
     end: usize,
+    sum: checksum::Front,
 }
 
 impl Front {
     const PIECE: usize = 256 << 10;
 
-    fn new(file: Box<dyn Read + Send>, left: u64) -> Self {
-        Front { file, left, piece: vec![0; left.min(Self::PIECE as u64) as usize], pos: 0, end: 0 }
+    fn new(file: Box<dyn Read + Send>, left: u64, sum: checksum::Front) -> Self {
+        Front { file, left, piece: vec![0; left.min(Self::PIECE as u64) as usize], pos: 0, end: 0, sum }
     }
 }
 
@@ -227,6 +230,7 @@ impl BufRead for Front {
             self.file.read_exact(&mut self.piece[..length])?;
             (self.pos, self.end) = (0, length);
             self.left -= length as u64;
+            self.sum.add(&self.piece[..length], self.left == 0)?;
         }
         Ok(&self.piece[self.pos..self.end])
     }
@@ -243,6 +247,9 @@ impl Read for Front {
             let length = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.file.read_exact(&mut into[..length])?;
             self.left -= length as u64;
+            if length > 0 {
+                self.sum.add(&into[..length], self.left == 0)?;
+            }
             return Ok(length);
         }
         let read = self.fill_buf()?.read(into)?;

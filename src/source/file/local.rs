@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -41,8 +41,9 @@ impl Files for LocalFiles {
         let full = if full.as_os_str().is_empty() { PathBuf::from(".") } else { full };
         match fs::metadata(&full) {
             Ok(found) if found.is_dir() => Ok(Some(Node::Directory)),
-            Ok(found) => entry(path.to_string(), &full, &found).map(|file| Some(Node::File(file))),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Ok(found) if found.is_file() => entry(path.to_string(), &full, &found).map(|file| Some(Node::File(file))),
+            Ok(_) => Ok(Some(Node::Other)),
+            Err(error) if is_nothing(&error) => Ok(None),
             Err(error) => Err(Error::io(format!("look at {}", full.display()), &error)),
         }
     }
@@ -114,6 +115,21 @@ impl Tree for LocalTree<'_> {
         }
         Ok(names)
     }
+
+    fn identity(&mut self, directory: &str) -> Result<Option<(u64, u64)>> {
+        let full = self.0.full(directory);
+        let full = if full.as_os_str().is_empty() { Path::new(".") } else { &full };
+        match fs::metadata(full) {
+            Ok(found) => Ok(found.is_dir().then(|| (found.dev(), found.ino()))),
+            Err(error) if is_nothing(&error) => Ok(None),
+            Err(error) => Err(Error::io(format!("look at {}", full.display()), &error)),
+        }
+    }
+}
+
+/// Nothing is there; nor is where a link that leads to itself leads.
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 fn entry(path: String, full: &Path, found: &fs::Metadata) -> Result<FileEntry> {
@@ -124,7 +140,7 @@ fn entry(path: String, full: &Path, found: &fs::Metadata) -> Result<FileEntry> {
         Err(before) => i64::try_from(before.duration().as_nanos()).map(|nanos| -nanos),
     };
     let mtime = nanos.map_err(|_| Error::invalid(format!("{shown}: its modification time is out of range")))?;
-    Ok(FileEntry { path, mtime, size: found.len(), etag: None })
+    Ok(FileEntry { path, mtime, size: found.len(), etag: None, crc32c: None })
 }
 
 fn reading(path: &Path, error: &io::Error) -> Error {

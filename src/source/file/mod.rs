@@ -1,11 +1,12 @@
 //! Files in a directory, as they come: JSON lines, CSV, text and Parquet, plain or compressed.
 //!
 //! ```text
-//! place      path, glob, URL → files: name, size, time    (files: what it needs of local and remote ones)
+//! place      path, glob, URL → files: name, size, time    (files: what it needs of local and remote ones; walk)
 //! discovery  which of them are new, in which order, how many a batch → the log's entries, offsets
 //! folders    columns that a file's folder tells, where a file sink of ours made it
 //! reading    files → units of work → streams of batches        (parquet: DataFusion's scan)
-//! input      one unit's bytes
+//! input      one unit's bytes                             (checksum: those that a manifest promises)
+//! written    whether it would read what a query writes
 //! ```
 //!
 //! A file is read once and must be whole when it appears: write it under a hidden name and rename it. One that
@@ -13,6 +14,7 @@
 //! taken in order of modification time, then path, and are listed anew whenever those found before are used up.
 //! This source knows nothing of queries, watermarks or clocks.
 
+mod checksum;
 mod discovery;
 mod files;
 mod folders;
@@ -28,6 +30,8 @@ mod parquet_errors;
 mod place;
 mod reading;
 mod remote;
+mod walk;
+mod written;
 
 #[cfg(test)]
 pub(super) use discovery::tests::options as discovery_test_options;
@@ -35,7 +39,8 @@ pub use files::FileEntry;
 pub use infer::infer;
 pub use metadata::{Key, MetadataColumn};
 pub use options::{FileOptions, OPTIONS, delimiter, max_record_bytes, on_error, only_for};
-pub use place::{MANIFEST_FOLDER, Manifest, Place, is_hidden};
+pub use place::{MANIFEST_FOLDER, Manifest, Place, Promised, is_hidden};
+pub use written::{Written, would_read};
 
 use std::sync::Arc;
 

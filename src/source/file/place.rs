@@ -5,14 +5,14 @@
 //! no `=`, are hidden: writers use them for what isn't ready. A directory that holds a manifest of ours is what the
 //! manifest says.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::files::{FileEntry, Files, Node, Tree, join};
-use super::glob::{Part, braces, covers, is_glob, matches, parts, split_root};
+use super::files::{FileEntry, Files, Node, join, neither};
+use super::glob::{Part, braces, is_glob, parts, split_root};
 use super::local::LocalFiles;
 use super::remote::RemoteFiles;
+use super::walk::Walk;
 use crate::checkpoint::Store;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Remote, Root, Settings};
@@ -23,10 +23,36 @@ pub const MANIFEST_FOLDER: &str = "_levada";
 /// How a directory that a file sink of ours writes is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Manifest {
-    /// The committed files of a directory, relative to it, with `/`.
-    pub files: fn(&dyn Store) -> Result<Vec<String>>,
+    /// The committed files of a directory.
+    pub files: fn(&dyn Store) -> Result<Vec<Promised>>,
     /// What the name of a folder in it says: a column, and the value in text, `None` for NULL.
     pub folder: fn(&str) -> Option<(String, Option<String>)>,
+}
+
+/// A file that a manifest names, and what it says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promised {
+    /// Relative to the manifest's directory, with `/`.
+    pub path: String,
+    pub size: u64,
+    pub crc32c: u32,
+}
+
+impl Promised {
+    /// The file as it is, known to have the size that was promised; its bytes are held against the checksum when they
+    /// are read.
+    ///
+    /// # Errors
+    /// Corrupt, naming the file as `shown`.
+    pub(super) fn of(size: u64, crc32c: u32, found: FileEntry, shown: &str) -> Result<FileEntry> {
+        match found.size == size {
+            true => Ok(FileEntry { crc32c: Some(crc32c), ..found }),
+            false => Err(Error::corrupt(
+                shown,
+                format!("the manifest of its folder says that it has {size} bytes, and it has {}", found.size),
+            )),
+        }
+    }
 }
 
 /// A place that holds files.
@@ -47,12 +73,6 @@ enum Kind {
     /// Any of these, from the root.
     Glob(Vec<Vec<Part>>),
 }
-
-/// Symbolic links can make a circle; no real tree is this deep.
-const MAX_DEPTH: usize = 100;
-
-/// The files found, by path.
-type Found = BTreeMap<String, FileEntry>;
 
 impl Place {
     /// Takes a path apart. A store is opened on the runtime that the caller has entered.
@@ -76,6 +96,7 @@ impl Place {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Ok(place(files(path.parent().unwrap_or(Path::new(""))), Kind::File(name)));
             }
+            Some(Node::Other) => return Err(neither(written)),
             None => {}
         }
         if !is_glob(path) {
@@ -149,24 +170,17 @@ impl Place {
     /// The files that are here now, in order of modification time, then path.
     ///
     /// # Errors
-    /// Io: the place can't be listed. InvalidInput: a name that isn't UTF-8. What the manifest's reader says.
+    /// Io: the place can't be listed. InvalidInput: a name that isn't UTF-8, what is no file or directory. Corrupt: a
+    /// file that isn't what its manifest says. What the manifest's reader says.
     pub fn list(&self) -> Result<Vec<FileEntry>> {
-        let mut walk = Walk { place: self, tree: self.files.tree(), found: Found::new() };
-        match &self.kind {
-            Kind::Directory => walk.walk("", 0)?,
-            Kind::File(name) => {
-                if let Some(Node::File(file)) = self.files.look(name)? {
-                    walk.found.insert(name.clone(), file);
-                }
-            }
-            Kind::Glob(globs) => {
-                if globs.iter().any(|parts| parts.len() > 1) {
-                    walk.tree.expect_all("")?;
-                }
-                globs.iter().try_for_each(|parts| walk.expand("", parts, 0))?;
-            }
-        }
-        let mut files: Vec<FileEntry> = walk.found.into_values().collect();
+        let mut files = match &self.kind {
+            Kind::Directory => Walk::new(&*self.files, self.manifest).all()?,
+            Kind::File(name) => match self.files.look(name)? {
+                Some(Node::File(file)) => vec![file],
+                _ => Vec::new(),
+            },
+            Kind::Glob(globs) => Walk::new(&*self.files, self.manifest).matched(globs)?,
+        };
         files.sort_by_key(|file| file.mtime);
         Ok(files)
     }
@@ -174,115 +188,20 @@ impl Place {
     /// Files as they are now; `None` for one that is gone.
     ///
     /// # Errors
-    /// Io.
+    /// Io. Corrupt: a file isn't what its manifest says.
     pub fn look_all(&self, files: &[FileEntry]) -> Result<Vec<Option<FileEntry>>> {
         let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-        self.files.look_all(&paths)
+        let again = |(was, now): (&FileEntry, Option<FileEntry>)| match (was.crc32c, now) {
+            (Some(crc32c), Some(now)) => Promised::of(was.size, crc32c, now, &self.full(was)).map(Some),
+            (_, now) => Ok(now),
+        };
+        files.iter().zip(self.files.look_all(&paths)?).map(again).collect()
     }
 }
 
+/// Each choice of a glob's braces.
 fn globs(written: &str, pattern: &str) -> Result<Kind> {
     braces(pattern).iter().map(|glob| parts(written, glob)).collect::<Result<Vec<_>>>().map(Kind::Glob)
-}
-
-/// One walk through a place.
-struct Walk<'p> {
-    place: &'p Place,
-    tree: Box<dyn Tree + 'p>,
-    found: Found,
-}
-
-impl Walk<'_> {
-    /// Adds what stands at a path: a file, or all files below a directory. What is gone since it was listed is
-    /// left out.
-    fn add(&mut self, path: String, depth: usize) -> Result<()> {
-        match self.tree.look(&path)? {
-            Some(Node::Directory) => self.walk(&path, depth + 1),
-            Some(Node::File(file)) => {
-                self.found.insert(path, file);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn is_directory(&mut self, path: &str) -> Result<bool> {
-        Ok(self.tree.look(path)? == Some(Node::Directory))
-    }
-
-    fn has_manifest(&mut self, directory: &str) -> Result<bool> {
-        Ok(self.tree.look(&join(directory, MANIFEST_FOLDER))? == Some(Node::Directory))
-    }
-
-    fn walk(&mut self, directory: &str, depth: usize) -> Result<()> {
-        if depth > MAX_DEPTH {
-            let shown = self.place.files.shown(directory);
-            return Err(Error::invalid(format!("{shown}: directories are nested more than {MAX_DEPTH} deep"))
-                .help("a symbolic link may lead back to a directory above it"));
-        }
-        self.tree.expect_all(directory)?;
-        if self.has_manifest(directory)? {
-            return self.by_manifest(directory, &[]);
-        }
-        for name in self.tree.names(directory)? {
-            if !is_hidden(&name) {
-                self.add(join(directory, &name), depth)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The files that the manifest of a directory names and the rest of a glob matches.
-    fn by_manifest(&mut self, directory: &str, parts: &[Part]) -> Result<()> {
-        let files = &self.place.files;
-        let Some(manifest) = self.place.manifest else {
-            let shown = files.shown(directory);
-            return Err(Error::not_yet(format!("reading {shown}, which a file sink of Levada writes")));
-        };
-        let names = (manifest.files)(&*files.store(directory))?.into_iter().filter(|name| covers(parts, name));
-        for path in names.map(|name| join(directory, &name)) {
-            match self.tree.look(&path)? {
-                Some(Node::File(file)) => self.found.insert(path, file),
-                _ => return Err(Error::corrupt(files.shown(&path), "the manifest names this file, and it is gone")),
-            };
-        }
-        Ok(())
-    }
-
-    fn expand(&mut self, directory: &str, parts: &[Part], depth: usize) -> Result<()> {
-        let Some((part, rest)) = parts.split_first() else { return self.add(directory.to_string(), depth) };
-        if self.has_manifest(directory)? {
-            return self.by_manifest(directory, parts);
-        }
-        if let Part::Name(name) = part {
-            return self.expand(&join(directory, name), rest, depth);
-        }
-        if !self.is_directory(directory)? {
-            return Ok(());
-        }
-        if let Part::Deep = part {
-            self.expand_rest(directory, rest, depth)?;
-        }
-        for name in self.tree.names(directory)? {
-            let below = join(directory, &name);
-            match part {
-                Part::Pattern(pattern) if matches(pattern, &name) => self.expand(&below, rest, depth + 1)?,
-                Part::Deep if !is_hidden(&name) && depth < MAX_DEPTH && self.is_directory(&below)? => {
-                    self.expand(&below, parts, depth + 1)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// What `**` matches without a directory. At the end of a glob it matches only what is below.
-    fn expand_rest(&mut self, directory: &str, rest: &[Part], depth: usize) -> Result<()> {
-        match rest {
-            [] => self.walk(directory, depth),
-            rest => self.expand(directory, rest, depth),
-        }
-    }
 }
 
 /// Whether writers use such a name for what isn't ready. `_k=v` is a partition of a column `_k`.
@@ -311,6 +230,10 @@ mod tests {
     fn set_mtime(path: &Path, seconds: u64) {
         let file = fs::File::options().write(true).open(path).unwrap();
         file.set_modified(UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    }
+
+    fn promised(path: &str, size: u64) -> Promised {
+        Promised { path: path.into(), size, crc32c: 0 }
     }
 
     fn list(written: &str) -> Vec<String> {
@@ -355,6 +278,38 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_leads_back_is_passed_over() {
+        let dir = dir(&["in/a.json", "in/sub/b.json", "outside/c.json"]);
+        let root = dir.path().display().to_string();
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, dir.path().join(at)).unwrap();
+        link(".", "in/here");
+        link("..", "in/sub/up");
+        link("itself", "in/itself");
+        link("../outside", "in/other");
+        assert_eq!(list(&format!("{root}/in")), ["a.json", "sub/b.json", "other/c.json"]);
+        assert_eq!(list(&format!("{root}/in/**/*.json")), ["a.json", "sub/b.json", "other/c.json"]);
+        assert_eq!(list(&format!("{root}/in/*/*.json")), ["sub/b.json", "other/c.json"]);
+        assert_eq!(list(&format!("{root}/i*")), ["in/a.json", "in/sub/b.json", "in/other/c.json"]);
+        // Whoever names a link means it.
+        assert_eq!(list(&format!("{root}/in/here/*.json")), ["a.json"]);
+    }
+
+    #[test]
+    fn what_is_no_file_or_directory_is_refused() {
+        let dir = dir(&["in/a.json"]);
+        let socket = dir.path().join("in/socket");
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let shown = socket.display().to_string();
+        let says = format!("{shown} is no regular file or folder");
+        let place = |path: &str| Place::parse(path, &Settings::default(), None);
+        assert_eq!(place(&shown).unwrap_err().to_string(), says);
+        let root = dir.path().join("in").display().to_string();
+        assert_eq!(place(&root).unwrap().list().unwrap_err().to_string(), says);
+        assert_eq!(place(&format!("{root}/*")).unwrap().list().unwrap_err().to_string(), says);
+        assert_eq!(list(&format!("{root}/**/*.json")), ["a.json"], "what is not matched is not read");
+    }
+
+    #[test]
     fn a_url_is_decoded_and_a_path_is_not() {
         let dir = dir(&["a b/x%20y"]);
         let root = dir.path().display().to_string();
@@ -387,19 +342,25 @@ mod tests {
                 .is_err_and(|e| e.to_string().contains("not supported yet"))
         );
         let manifest = |files| Manifest { files, folder: |_| None };
-        let committed = manifest(|_| Ok(vec!["part-1".into()]));
+        let committed = manifest(|_| Ok(vec![promised("part-1", 10)]));
         let place = Place::parse(root, &Settings::default(), Some(committed)).unwrap();
         assert_eq!(place.list().unwrap().into_iter().map(|f| f.path).collect::<Vec<_>>(), ["out/part-1"]);
         let globbed = |pattern: &str| {
-            let both = manifest(|_| Ok(vec!["part-1".into(), "k=1/part-2".into()]));
+            let both = manifest(|_| Ok(vec![promised("part-1", 10), promised("k=1/part-2", 14)]));
             let place = Place::parse(&format!("{root}/{pattern}"), &Settings::default(), Some(both)).unwrap();
             place.list().map(|files| files.into_iter().map(|f| f.path).collect::<Vec<_>>())
         };
         assert_eq!(globbed("out/part-*").unwrap(), ["part-1"]);
         assert_eq!(globbed("*/part-*").unwrap(), ["out/part-1"]);
         assert!(globbed("o*").is_err_and(|e| e.to_string().contains("part-2")));
-        let missing = manifest(|_| Ok(vec!["part-2".into()]));
-        let error = Place::parse(root, &Settings::default(), Some(missing)).unwrap().list().unwrap_err();
-        assert!(error.to_string().contains("part-2"), "{error}");
+        let wrong = |files| {
+            let place = Place::parse(root, &Settings::default(), Some(manifest(files))).unwrap();
+            place.list().unwrap_err().to_string()
+        };
+        let error = wrong(|_| Ok(vec![promised("part-2", 10)]));
+        assert!(error.ends_with("out/part-2: the manifest names this file, and it is gone"), "{error}");
+        let error = wrong(|_| Ok(vec![promised("part-1", 9)]));
+        let says = "out/part-1: the manifest of its folder says that it has 9 bytes, and it has 10";
+        assert!(error.ends_with(says), "{error}");
     }
 }

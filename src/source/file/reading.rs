@@ -13,6 +13,7 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
+use super::checksum::{Sums, damaged};
 use super::files::Files;
 use super::input::{Input, TooLong, count_lines, undecodable};
 use super::metadata::{NamedFile, Segment, file_values};
@@ -48,6 +49,7 @@ struct Work {
     bad_records: Arc<BadRecords>,
     /// By file: bytes whose lines are known.
     lines: Mutex<HashMap<usize, BTreeMap<u64, u64>>>,
+    sums: Sums,
 }
 
 /// The streams over `files`, at most `partitions`; what they pass over is counted in `bad_records`.
@@ -74,6 +76,7 @@ pub fn read(
         next: AtomicUsize::new(0),
         bad_records: bad_records.clone(),
         lines: Mutex::new(HashMap::new()),
+        sums: Sums::default(),
     });
     let streams = (0..streams).map(|_| {
         let schema = work.wanted.schema.clone();
@@ -167,13 +170,16 @@ impl Reader {
                 let (open, max) = (work.place.open(entry)?, work.options.max_record_bytes);
                 let (input, too_long) = Input::range(file, &*open, entry.size, (start, end), &mut self.buffer, max)?;
                 self.too_long = too_long;
+                let at = (start - input.base) as usize;
+                let bytes = &self.buffer[at..at + (end - start) as usize];
+                work.sums.add(file, &work.files[file], start, bytes)?;
                 input
             }
             Unit::Whole { file } => {
                 let entry = &work.files[file].0;
                 let compression = work.options.compression_of(&entry.path);
                 self.decoder.start_file();
-                Input::stream(file, work.place.open(entry)?, entry.size, compression, &mut self.buffer)?
+                Input::stream(file, work.place.open(entry)?, &work.files[file], compression, &mut self.buffer)?
             }
         };
         self.batch.start_at(input.base + input.pos as u64, input.line.unwrap_or(1));
@@ -239,6 +245,9 @@ impl Reader {
     fn end_damaged(&mut self) -> Result<()> {
         let Some(input) = self.input.take() else { return Ok(()) };
         let Some(damage) = &input.damage else { return Ok(()) };
+        if let Some(error) = damaged(&self.work.files[input.file], damage) {
+            return Err(error);
+        }
         if self.work.options.on_error == OnError::Fail {
             return Err(undecodable(&self.work.files[input.file].1, damage));
         }

@@ -41,7 +41,7 @@ impl RemoteFiles {
     /// The object under its path from the root. What isn't below the root is not ours.
     fn entry(&self, object: Object) -> Option<FileEntry> {
         let path = self.root.relative(&object.path)?.to_string();
-        Some(FileEntry { path, mtime: object.mtime, size: object.size, etag: object.etag })
+        Some(FileEntry { path, mtime: object.mtime, size: object.size, etag: object.etag, crc32c: None })
     }
 
     fn file(&self, path: &str) -> Result<Option<FileEntry>> {

@@ -388,7 +388,7 @@ fn a_manifest_in_a_store_decides_what_is_there() {
         files: |store| {
             assert_eq!(store.list("_levada")?, ["0"]);
             assert!(store.get("_levada/0")?.is_some() && store.get("_levada/1")?.is_none());
-            Ok(vec!["k=1/part-1".into()])
+            Ok(vec![Promised { path: "k=1/part-1".into(), size: 8, crc32c: 0 }])
         },
         folder: |name| Some((name[..1].to_string(), Some(name[2..].to_string()))),
     };
