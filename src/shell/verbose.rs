@@ -17,7 +17,7 @@ pub(super) fn chain(error: &Error) -> String {
         }
         next = match error {
             Error::QueryFailed { cause, .. } => Some(cause),
-            Error::Told { error, .. } => Some(error),
+            Error::Told { error, .. } | Error::Placed { error, .. } => Some(error),
             _ => None,
         };
         depth += 1;
@@ -40,6 +40,7 @@ fn kind(error: &Error) -> &'static str {
         Error::Io { .. } => "reading or writing",
         Error::QueryFailed { .. } => "failed query",
         Error::Told { .. } => "told before",
+        Error::Placed { error, .. } => kind(error),
         Error::Execution { .. } => "computation",
         Error::Cancelled { .. } => "cancelled",
         Error::Internal { .. } => "defect of Levada",
