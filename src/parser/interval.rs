@@ -319,7 +319,7 @@ impl Cursor<'_> {
                     self.span_from(from),
                     format!("expected {LIKE}, found {sign}{digits} {unit}"),
                 )
-                .help(format!("write '{sign}{digits} {unit}' or INTERVAL {sign}{digits} {unit}"))),
+                .help(format!("write '{sign}{digits} {unit}' or INTERVAL '{sign}{digits} {unit}'"))),
                 None => Err(self.expected("a unit such as SECONDS", &[])),
             };
         }

@@ -28,6 +28,18 @@ pub fn same(expected: &[String], actual: &[Vec<String>], style: Style) -> Result
     Ok(true)
 }
 
+/// Why no lines of a file that is not exact are compared as these rows are.
+pub fn unexpectable(rows: &[Vec<String>]) -> Option<String> {
+    let is_read_back = |row: &Vec<String>| default_validator(default_normalizer, &[row.clone()], &[row.join(" ")]);
+    let at = rows.iter().position(|row| !is_read_back(row))?;
+    let cell = rows[at].iter().position(|cell| cell.trim().is_empty()).unwrap_or_default();
+    Some(format!(
+        "cell {} of row {} has nothing but blanks, beside other cells: no line of a file that is not exact stands for that (control compare exact shows them)",
+        cell + 1,
+        at + 1
+    ))
+}
+
 /// Whether a row of an exact file is the one that a line expects.
 ///
 /// # Errors
@@ -35,7 +47,8 @@ pub fn same(expected: &[String], actual: &[Vec<String>], style: Style) -> Result
 pub fn row_is(line: &str, row: &[String]) -> Result<bool, String> {
     let cells: Vec<&str> = line.split(' ').collect();
     if cells.len() != row.len() {
-        return Ok(false);
+        // The blanks of a value are shown, so that only the line of a hash, `3 values hashing to …`, has some.
+        return Ok(matches!(row, [only] if only == line));
     }
     for (cell, value) in cells.iter().zip(row) {
         if !matches(cell, value)? {
@@ -156,9 +169,25 @@ pub fn diff(expected: &[String], actual: &[String]) -> String {
             ChangeTag::Delete => '-',
             ChangeTag::Insert => '+',
         };
-        out += &format!("  {sign} {}\n", change.value().trim_end_matches('\n'));
+        let line = change.value().trim_end_matches('\n');
+        match change.tag() {
+            ChangeTag::Equal => out += &format!("  {sign} {line}\n"),
+            _ => out += &format!("  {sign} {}\n", with_end(line)),
+        }
     }
     if out.is_empty() { "    (no rows)\n".into() } else { out }
+}
+
+/// A line whose blanks at the end can be seen.
+fn with_end(line: &str) -> String {
+    let seen = line.trim_end();
+    let blanks = line[seen.len()..].chars().map(|c| match c {
+        ' ' => '␠',
+        '\t' => '␉',
+        '\r' => '␍',
+        c => c,
+    });
+    seen.chars().chain(blanks).collect()
 }
 
 #[cfg(test)]
@@ -196,5 +225,22 @@ mod tests {
     fn a_difference_shows_both_sides() {
         let (a, b) = (row(&["x 1", "y 2"]), row(&["x 1", "y 3"]));
         assert_eq!(diff(&a, &b), "    x 1\n  - y 2\n  + y 3\n");
+        assert_eq!(diff(&row(&["x "]), &row(&["x"])), "  - x␠\n  + x\n");
+    }
+
+    #[test]
+    fn a_hash_is_one_cell_with_blanks() {
+        let hash = "3 values hashing to c0710d6b";
+        assert_eq!(row_is(hash, &row(&[hash])), Ok(true));
+        assert_eq!(row_is("3 values hashing to 00", &row(&[hash])), Ok(false));
+        assert_eq!(row_is("a b", &row(&["a", "b", "c"])), Ok(false));
+    }
+
+    #[test]
+    fn rows_that_no_line_stands_for_are_told() {
+        let why = |cells: &[&str]| unexpectable(&[row(&["a", "b"]), row(cells)]);
+        assert!(why(&[" ", "8"]).is_some_and(|why| why.starts_with("cell 1 of row 2")));
+        assert!(why(&["a", "\t", "8"]).is_some_and(|why| why.starts_with("cell 2 of row 2")));
+        assert_eq!((why(&[" y  z ", "9"]), why(&[" "])), (None, None));
     }
 }

@@ -313,7 +313,8 @@ fn with_word(line: &str, nth: usize, word: &str) -> String {
     let Some(old) = line.split_whitespace().nth(nth) else { return line.to_string() };
     // Words are parts of the line, so the one that is meant has a place in it.
     let at = old.as_ptr() as usize - line.as_ptr() as usize;
-    format!("{}{word}{}", &line[..at], &line[at + old.len()..])
+    let before = if word.is_empty() { line[..at].trim_end() } else { &line[..at] };
+    format!("{before}{word}{}", &line[at + old.len()..])
 }
 
 /// The lines that differ.

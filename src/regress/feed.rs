@@ -1,6 +1,7 @@
 //! What is put into streams.
 
 use super::answer::Failure;
+use super::matrix::value_rows;
 use super::record::Feed;
 use super::run::FileRun;
 use super::world::quoted;
@@ -17,7 +18,7 @@ impl FileRun<'_> {
             Feed::Close => format!("CLOSE STREAM {}", quoted(stream)),
             Feed::Values(rows) => {
                 let insert = format!("INSERT INTO {} VALUES {rows}", quoted(stream));
-                refuse_more(&insert)?;
+                refuse_more(stream, rows, &insert)?;
                 // A stream of files has no place for a row; it is given a file.
                 let as_lines = |failure: Failure| match failure.text.contains("only a memory stream") {
                     true => Failure {
@@ -48,6 +49,16 @@ impl FileRun<'_> {
         let number = self.world.next_file();
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let path = create.options.as_ref().and_then(|options| options.text("path")).map(str::to_string);
+        let written = create.options.as_ref().and_then(|options| options.text("format")).unwrap_or_default();
+        // Of a stream of text each line is a row, whatever it holds.
+        if path.is_some() && !written.eq_ignore_ascii_case(format) && !written.eq_ignore_ascii_case("text") {
+            let help = match written.to_ascii_lowercase().as_str() {
+                own @ ("json" | "csv") => format!("feed {stream} as {own}"),
+                _ => "write the file with system".to_string(),
+            };
+            let message = format!("{stream} is a stream of {written} files, which would not read one of {format}");
+            return Err(Failure::new(format!("{message}\nhelp: {help}")));
+        }
         let folder = match &path {
             // A stream of files is given one more.
             Some(path) => std::path::PathBuf::from(path.trim_start_matches("file://")),
@@ -88,12 +99,14 @@ impl FileRun<'_> {
     }
 }
 
-/// Behind the rows no other statement may stand.
-fn refuse_more(insert: &str) -> Result<(), Failure> {
+/// Behind the rows no other statement may stand, and nothing else of this one.
+fn refuse_more(stream: &str, rows: &str, insert: &str) -> Result<(), Failure> {
     let mut texts = Splitter::new(insert);
     texts.next_text();
     match texts.next_text() {
-        None => Ok(()),
+        // What can't be read is for the statement itself to say.
+        None if parse_one(insert, Location { line: 1, column: 1 }).is_err() => Ok(()),
+        None => value_rows(stream, rows).map(drop),
         Some(more) => {
             let more = more.map(|more| more.text.lines().next().unwrap_or_default().to_string()).unwrap_or_default();
             Err(Failure::new(format!(

@@ -120,14 +120,14 @@ fn find(text: &str, files: &mut Vec<TestFile>) -> Result<()> {
         kind: std::io::ErrorKind::NotFound,
         transient: false,
     };
-    if !text.contains(['*', '?', '[']) {
+    if !is_pattern(text) {
         return Err(none("there is no such file or folder"));
     }
-    let found = glob::glob(text).map_err(|e| none(&format!("this is no pattern: {e}")))?;
+    let mut found = Vec::new();
+    matching(text, &mut found).map_err(|e| none(&format!("this is no pattern: {e}")))??;
     let before = files.len();
     let names_bad = is_bad(path);
     for path in found {
-        let path = path.map_err(|e| none(&e.to_string()))?;
         if is_bad(&path) && !names_bad {
             continue;
         }
@@ -139,6 +139,75 @@ fn find(text: &str, files: &mut Vec<TestFile>) -> Result<()> {
     if files.len() == before { Err(none("no file matches this pattern")) } else { Ok(()) }
 }
 
+/// Whether a part of a path is a pattern.
+fn is_pattern(part: &str) -> bool {
+    part.contains(['*', '?', '['])
+}
+
+/// The files and folders that a pattern matches, with links followed as [`folder`] follows them: the crate's own walk goes round
+/// and round. What is hidden matches only a part that begins with a point.
+fn matching(text: &str, found: &mut Vec<PathBuf>) -> std::result::Result<Result<()>, glob::PatternError> {
+    let parts: Vec<&str> = Path::new(text).iter().filter_map(|part| part.to_str()).collect();
+    let fixed = parts.iter().position(|part| is_pattern(part)).unwrap_or(parts.len());
+    let (base, rest) = parts.split_at(fixed);
+    let pattern = glob::Pattern::new(&rest.join("/"))?;
+    let base: PathBuf = base.iter().collect();
+    let walk = Walk {
+        base: &base,
+        pattern: &pattern,
+        deepest: if rest.contains(&"**") { usize::MAX } else { rest.len() },
+        only_folders: rest.last() == Some(&"**") || text.ends_with('/'),
+    };
+    if rest == ["**"] {
+        // The folder itself is among them.
+        let here = if base.as_os_str().is_empty() { PathBuf::from(".") } else { base };
+        found.extend(here.is_dir().then_some(here));
+        return Ok(Ok(()));
+    }
+    Ok(walk.below(Path::new(""), 1, &mut Vec::new(), found))
+}
+
+/// What of the paths below a folder fits a pattern.
+struct Walk<'a> {
+    base: &'a Path,
+    pattern: &'a glob::Pattern,
+    /// No path of more parts can fit.
+    deepest: usize,
+    only_folders: bool,
+}
+
+impl Walk<'_> {
+    fn below(&self, at: &Path, depth: usize, above: &mut Vec<PathBuf>, found: &mut Vec<PathBuf>) -> Result<()> {
+        let options = glob::MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: true,
+        };
+        let here = self.base.join(at);
+        let here = if here.as_os_str().is_empty() { PathBuf::from(".") } else { here };
+        let real = whole(&here);
+        // A pattern below what is no folder matches nothing.
+        if !here.is_dir() || above.contains(&real) {
+            return Ok(());
+        }
+        above.push(real);
+        let io = |e: &std::io::Error| Error::io(format!("reading {}", here.display()), e);
+        for entry in std::fs::read_dir(&here).map_err(|e| io(&e))? {
+            let name = at.join(entry.map_err(|e| io(&e))?.file_name());
+            let path = self.base.join(&name);
+            let is_folder = path.is_dir();
+            if self.pattern.matches_path_with(&name, options) && (is_folder || !self.only_folders) {
+                found.push(path);
+            }
+            if is_folder && depth < self.deepest {
+                self.below(&name, depth + 1, above, found)?;
+            }
+        }
+        above.pop();
+        Ok(())
+    }
+}
+
 /// The name of folders that hold what is meant to fail.
 const BAD: &str = "bad";
 
@@ -147,8 +216,8 @@ fn is_bad(path: &Path) -> bool {
     path.components().any(|part| part == Component::Normal(BAD.as_ref()))
 }
 
-/// All `.slt` files below a folder; folders named `bad` are run only when they are named. `above`: the folders on the way, so that
-/// a link to one of them leads no further.
+/// All `.slt` files below a folder, but what is hidden; folders named `bad` are run only when they are named. `above`: the folders
+/// on the way, so that a link to one of them leads no further.
 fn folder(path: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<TestFile>) -> Result<()> {
     let here = whole(path);
     if above.contains(&here) {
@@ -158,6 +227,10 @@ fn folder(path: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<TestFile>) -> R
     let io = |e: &std::io::Error| Error::io(format!("reading {}", path.display()), e);
     for entry in std::fs::read_dir(path).map_err(|e| io(&e))? {
         let path = entry.map_err(|e| io(&e))?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if is_hidden {
+            continue;
+        }
         if path.is_dir() {
             if path.file_name().is_none_or(|name| name != BAD) {
                 folder(&path, above, files)?;
@@ -247,6 +320,38 @@ mod tests {
             let error = found(&[&format!("d/a.slt:{line}")]).unwrap_err().to_string();
             assert!(error.contains(&format!("there is no line {line}, the file has 2")), "{error}");
         }
+    }
+
+    #[test]
+    fn patterns_go_round_no_links_and_what_is_hidden_is_run_only_when_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display().to_string();
+        for name in ["a.slt", ".hid.slt", "sub/x.slt", "sub/deep/y.slt", ".git/h.slt", "z.test"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "halt\n").unwrap();
+        }
+        for (link, to) in [("sub/loop", ".."), ("sub/again", "../sub")] {
+            std::os::unix::fs::symlink(to, folder.path().join(link)).unwrap();
+        }
+        let found = |path: &str| {
+            let files = Files { paths: vec![format!("{place}/{path}")], ..Files::default() }.find().unwrap();
+            let short = |file: &TestFile| file.path.strip_prefix(folder.path()).unwrap().display().to_string();
+            files.iter().map(short).collect::<Vec<_>>()
+        };
+        let all = ["a.slt", "sub/deep/y.slt", "sub/x.slt"];
+        assert_eq!(found("."), all);
+        assert_eq!(found("**/*.slt"), all);
+        assert_eq!(found("**"), all);
+        assert_eq!(found("*"), ["a.slt", "sub/deep/y.slt", "sub/x.slt", "z.test"], "folders are run whole");
+        assert_eq!(found("*.slt"), ["a.slt"]);
+        assert_eq!(found("*/*.slt"), ["sub/x.slt"]);
+        assert_eq!(found("s?b/[d]eep/*.slt"), ["sub/deep/y.slt"]);
+        assert_eq!(found(".git"), [".git/h.slt"]);
+        assert_eq!(found(".g*/*"), [".git/h.slt"]);
+        assert_eq!(found(".h*.slt"), [".hid.slt"]);
+        let none = Files { paths: vec![format!("{place}/no/*.slt")], ..Files::default() }.find();
+        assert!(none.is_err_and(|e| e.to_string().contains("no file matches")));
     }
 
     #[test]

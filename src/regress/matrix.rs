@@ -240,7 +240,11 @@ impl<'a> FileRun<'a> {
                 if self.skips(conditions) {
                     return Ok(());
                 }
-                let sql = self.variables.replace(sql).map_err(Fault::text)?;
+                let sql = match (self.variables.replace(sql), expected) {
+                    // The records as they stand have seen that this is the error that is expected.
+                    (Err(_), StatementExpect::Error(_)) => return Ok(()),
+                    (sql, _) => sql.map_err(Fault::text)?,
+                };
                 let ran = self.world.execute(&sql);
                 return match (expected, ran) {
                     // The records as they stand have checked how it is refused.
@@ -431,13 +435,14 @@ impl Variant {
 }
 
 /// The rows of a VALUES list, each as it is written.
-fn value_rows(stream: &str, text: &str) -> Result<Vec<String>, Failure> {
+pub(super) fn value_rows(stream: &str, text: &str) -> Result<Vec<String>, Failure> {
     let sql = format!("INSERT INTO {} VALUES {text}", quoted(stream));
     let statement = parse_one(&sql, Location { line: 1, column: 1 })?.statement;
     if let Statement::Sql(statement) = &statement
         && let ast::Statement::Insert(insert) = statement.as_ref()
         && let Some(source) = &insert.source
         && let ast::SetExpr::Values(values) = source.body.as_ref()
+        && statement.to_string().ends_with(&values.to_string())
     {
         let row = |row: &ast::Parens<Vec<ast::Expr>>| {
             let cells: Vec<String> = row.content.iter().map(ToString::to_string).collect();
@@ -445,5 +450,7 @@ fn value_rows(stream: &str, text: &str) -> Result<Vec<String>, Failure> {
         };
         return Ok(values.rows.iter().map(row).collect());
     }
-    Err(Failure::new("the rows of a feed are no VALUES list"))
+    Err(Failure::new(
+        "these are not rows alone: something else stands with them\nhelp: feed takes what stands behind VALUES, (1, 'a'), (2, 'b'); write a statement for anything else",
+    ))
 }

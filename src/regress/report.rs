@@ -41,7 +41,12 @@ impl Fault {
 
     /// What is meant, and how it differs.
     pub fn lines(what: impl Into<String>, expected: &[String], actual: &[String]) -> Self {
-        let message = format!("{} (- expected, + actual)", what.into());
+        let alike = if expected == actual && !actual.is_empty() {
+            "\nthese lines are alike: what differs can't be seen in them"
+        } else {
+            ""
+        };
+        let message = format!("{} (- expected, + actual){alike}", what.into());
         Fault { diff: Some(compare::diff(expected, actual)), ..Fault::text(message) }
     }
 
@@ -267,7 +272,10 @@ fn junit_cases(report: &FileReport) -> Vec<(String, Duration, TestCaseStatus)> {
             (false, ..) => status(Some(NonSuccessKind::Failure), &failed),
             _ if case.interrupted => status(Some(NonSuccessKind::Error), &["interrupted".to_string()]),
             (_, 0, Some(what)) => status(None, &[format!("wants {what}, which this build has not")]),
-            (_, 0, None) => status(None, &[format!("{} left out by their conditions", count(case.skipped, "record"))]),
+            (_, 0, None) => {
+                let why = "left out by their conditions, or behind what failed";
+                status(None, &[format!("{} {why}", count(case.skipped, "record"))])
+            }
             _ => TestCaseStatus::success(),
         };
         out.push((case.name.clone(), case.time, status));

@@ -28,6 +28,7 @@ use super::substitute::Variables;
 use super::values::{Letter, Style, letters};
 use super::world::World;
 use crate::clock::Stopwatch;
+use crate::parser::Splitter;
 
 /// How records are run.
 #[derive(Debug, Clone)]
@@ -52,6 +53,9 @@ pub struct Options {
 
 /// How the crate sees `${` in an expression, in which it would be none.
 pub const NAME_IN_REGEX: &str = "\\$\\{";
+
+/// The catalog of a file's tables: each file has a session, and so a database, of its own.
+const DATABASE: &str = "datafusion";
 
 /// What happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +100,8 @@ pub struct FileRun<'a> {
     scenario: Option<String>,
     /// A record has failed: the next subtest is waited for.
     pub(super) failing: bool,
+    /// As many records have failed as may: nothing more is run.
+    given_up: bool,
     /// Results by label: equal labels, equal results.
     labelled: BTreeMap<String, Labelled>,
     sort_mode: Option<SortMode>,
@@ -141,6 +147,7 @@ impl<'a> FileRun<'a> {
         }
         let mut variables = Variables::default();
         variables.set("__TEST_DIR__", world.folder().display().to_string());
+        variables.set("__DATABASE__", DATABASE.to_string());
         FileRun {
             world,
             options,
@@ -156,6 +163,7 @@ impl<'a> FileRun<'a> {
             subtest: None,
             scenario: None,
             failing: false,
+            given_up: false,
             labelled: BTreeMap::new(),
             sort_mode: None,
             trail: Vec::new(),
@@ -197,12 +205,15 @@ impl<'a> FileRun<'a> {
             self.trail.clear();
             return Flow::Next;
         }
+        if self.given_up && matches!(node.body, Body::Plain(Record::Halt { .. })) {
+            return Flow::Halt;
+        }
         let within = match &node.body {
             Body::Scenario { name, .. } => Some(name.as_str()),
             _ => self.subtest.as_deref(),
         };
         let other = self.options.only.as_ref().zip(within).is_some_and(|(only, name)| !only.is_match(name));
-        if self.failing || other || self.skips(&node.conditions) {
+        if self.failing || self.given_up || other || self.skips(&node.conditions) {
             self.case().skipped += 1;
             return Flow::Next;
         }
@@ -266,7 +277,8 @@ impl<'a> FileRun<'a> {
             self.report.required.clone_from(&self.required);
             return Flow::Halt;
         }
-        if self.report.failed.len() >= self.options.max_errors { Flow::Halt } else { Flow::Next }
+        self.given_up |= self.report.failed.len() >= self.options.max_errors;
+        Flow::Next
     }
 
     /// Does what one record asks for, in its time.
@@ -401,17 +413,34 @@ impl<'a> FileRun<'a> {
                 return Ok(false);
             }
             Record::Statement { sql, retry: again, conditions, expected, .. } => {
-                replace(&self.variables, sql)?;
-                if !self.skips(conditions) {
-                    self.refuse_uncrossed(sql)?;
-                }
+                let skipped = self.skips(conditions);
                 if let StatementExpect::Error(error) = expected {
                     *error = self.in_round(error)?;
+                    if let (Err(why), false) = (self.variables.replace(sql), skipped) {
+                        return self.unnamed(error, why);
+                    }
+                }
+                replace(&self.variables, sql)?;
+                if !skipped {
+                    self.refuse_uncrossed(sql)?;
+                    if !matches!(expected, StatementExpect::Ok) {
+                        one_statement(node, sql)?;
+                    }
                 }
                 retry = again.clone();
             }
-            Record::Query { sql, retry: again, expected, .. } => {
+            Record::Query { sql, retry: again, conditions, expected, .. } => {
+                let skipped = self.skips(conditions);
+                if let QueryExpect::Error(error) = expected
+                    && let (Err(why), false) = (self.variables.replace(sql), skipped)
+                {
+                    let error = self.in_round(error)?;
+                    return self.unnamed(&error, why);
+                }
                 replace(&self.variables, sql)?;
+                if !skipped {
+                    one_statement(node, sql)?;
+                }
                 match expected {
                     // The crate replaces no names in rows.
                     QueryExpect::Results { results, .. } if self.world.style == Style::Plain => {
@@ -424,7 +453,12 @@ impl<'a> FileRun<'a> {
                 }
                 retry = again.clone();
             }
-            Record::Let { sql, .. } => replace(&self.variables, sql)?,
+            Record::Let { sql, conditions, .. } => {
+                replace(&self.variables, sql)?;
+                if !self.skips(conditions) {
+                    one_statement(node, sql)?;
+                }
+            }
             Record::System { command, retry: again, .. } => {
                 *command = self.variables.replace_in_command(command).map_err(Fault::text)?;
                 retry = again.clone();
@@ -457,6 +491,15 @@ impl<'a> FileRun<'a> {
                 }
                 judged => return judged,
             }
+        }
+    }
+
+    /// A name in SQL stands for nothing: the error that a record expects, where it says which it expects. One that takes any error
+    /// has tested nothing; in plain files it passes, as sqllogictest has it.
+    fn unnamed(&self, expected: &ExpectedError, why: String) -> Result<bool, Fault> {
+        match (expected, self.world.style) {
+            (ExpectedError::Empty, Style::Exact) => Err(Fault::text(why)),
+            _ => fails(expected, &Failure::new(why)),
         }
     }
 
@@ -555,11 +598,13 @@ impl<'a> FileRun<'a> {
         if exact && !wanted.is_empty() && *wanted != types {
             let (wanted, types) = (letters(wanted), letters(&types));
             let word = node.head.split_whitespace().position(|word| word == wanted).unwrap_or(1);
-            fault = Some(
-                Fault::lines("the types of the columns", &[wanted], std::slice::from_ref(&types))
-                    .edit(Edit::Word(word, types)),
-            );
+            let shown = if types.is_empty() { "(none)".to_string() } else { types.clone() };
+            let wrong = Fault::lines("the types of the columns", &[wanted], &[shown]);
+            // Without types the word behind them would be taken for some.
+            let stands = !types.is_empty() || node.head.split_whitespace().nth(word + 1).is_none();
+            fault = Some(if stands { wrong.edit(Edit::Word(word, types)) } else { wrong });
         }
+        let types_are_left = fault.as_ref().is_some_and(|fault| fault.left);
         let rows = match self.result_mode {
             Some(ResultMode::ValueWise) => rows.into_iter().flatten().map(|value| vec![value]).collect(),
             _ => rows,
@@ -597,16 +642,36 @@ impl<'a> FileRun<'a> {
                 true => Fault::text(String::new()),
                 false => Fault::lines("the rows", &results, &actual),
             };
-            let other = other.edit(Edit::Block(names));
+            let other = match compare::unexpectable(&rows).filter(|_| !exact) {
+                Some(why) => Fault { message: format!("{why}\n{}", other.message), ..other },
+                None => other.edit(Edit::Block(names)),
+            };
             fault = Some(match fault {
                 Some(mut fault) => {
-                    fault.left = false;
+                    fault.left = types_are_left;
                     fault.and(other)
                 }
                 None => other,
             });
         }
         fault.map_or(Ok(true), Err)
+    }
+}
+
+/// Of several statements only the last would be looked at.
+fn one_statement(node: &Node, sql: &str) -> Result<(), Fault> {
+    let mut texts = Splitter::new(sql);
+    texts.next_text();
+    match texts.next_text() {
+        Some(Ok(second)) => {
+            let line = node.place.line + second.span.start.line as usize;
+            let first = second.text.lines().next().unwrap_or_default();
+            Err(Fault::text(format!(
+                "a second statement, in line {line}: {first}\nhelp: what is compared is one statement; statement ok takes several"
+            )))
+        }
+        // What can't be read is for the statement itself to say.
+        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A file → nodes: our records are lifted out, the crate parses the rest with true line numbers, and both are put in order.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +72,9 @@ pub fn read(path: &Path) -> Result<Script, Broken> {
     let file: Arc<str> = path.display().to_string().into();
     let mut mode = None;
     let flat = read_flat(path, &Place::top(&file, None), &mut mode)?;
-    Ok(Script { file, mode: mode.unwrap_or_default(), nodes: structure::nest(flat)? })
+    let nodes = structure::nest(flat)?;
+    structure::refuse_namesakes(&nodes, &mut BTreeMap::new())?;
+    Ok(Script { file, mode: mode.unwrap_or_default(), nodes })
 }
 
 /// A node, or what opens or closes a block.
@@ -497,11 +500,7 @@ fn include(
         upper = place.upper.as_ref();
     }
     if depth == DEEPEST {
-        return Err(Broken::new(
-            place,
-            Some(1),
-            format!("files are included {DEEPEST} deep: does a file include itself?"),
-        ));
+        return Err(Broken::new(place, Some(1), format!("files are included {DEEPEST} deep")));
     }
     let beside = path.parent().unwrap_or(Path::new("")).join(pattern);
     let found = glob::glob(&beside.display().to_string());
@@ -513,8 +512,23 @@ fn include(
         return Err(Broken::new(place, Some(9), format!("no file matches {}", beside.display())));
     }
     for file in files {
+        refuse_itself(&file, place)?;
         let top = Place::top(&file.display().to_string(), Some(Arc::new(place.clone())));
         out.extend(read_flat(&file, &top, mode)?);
+    }
+    Ok(())
+}
+
+/// A file that is included by what it includes would never end.
+fn refuse_itself(file: &Path, place: &Place) -> Result<(), Broken> {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let file = whole(file);
+    let mut above = Some(place);
+    while let Some(at) = above {
+        if whole(Path::new(&*at.file)) == file {
+            return Err(Broken::new(place, Some(9), format!("{} includes itself", at.file)));
+        }
+        above = at.upper.as_deref();
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Blocks of records: loops, and scenarios with their matrix.
 
+use std::collections::BTreeMap;
+
 use sqllogictest::Condition;
 
 use super::head::Head;
@@ -222,6 +224,24 @@ pub fn nest(flat: Vec<Flat>) -> Result<Vec<Node>, Broken> {
                 .help("endloop ends a loop, end a scenario"))
         }
     }
+}
+
+/// Two scenarios of one name would be one case, of which nobody could tell which has failed.
+pub fn refuse_namesakes<'a>(nodes: &'a [Node], seen: &mut BTreeMap<&'a str, &'a Place>) -> Result<(), Broken> {
+    for node in nodes {
+        match &node.body {
+            Body::Scenario { name, nodes, .. } => {
+                if let Some(first) = seen.insert(name, &node.place) {
+                    let message = format!("a second scenario {name}: the first one is at {first}");
+                    return Err(Broken::new(&node.place, Some(10), message).help("give each a name of its own"));
+                }
+                refuse_namesakes(nodes, seen)?;
+            }
+            Body::Loop { nodes, .. } => refuse_namesakes(nodes, seen)?,
+            Body::Plain(_) | Body::Own(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn close(place: &Place, mark: &Mark, open: Option<Open>) -> Result<Node, Broken> {

@@ -2,7 +2,8 @@
 //!
 //! Plain files have them as DataFusion's suites do: `NULL`, `(empty)`, floats to 12 digits, ISO times. In exact files also what
 //! can't be seen is shown, `␠ ␉ ␤ ␍ ␀`, so that a row is its cells with one space between, and nothing else. In lists, structs
-//! and maps a text that could be taken for something else stands in quotes.
+//! and maps, whose types no letter tells, a text that could be taken for something else stands in quotes, floats and decimals
+//! have a point, and bytes are written `x'61'`.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -156,8 +157,23 @@ fn nested(column: &ArrayRef) -> Result<Vec<String>> {
         }
         DataType::Dictionary(_, values) => nested(&cast(column, values).map_err(wrong)?),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => single(column, Style::Exact, unmistakable),
+        t if t.is_floating() || t.is_decimal() => pointed(column),
+        DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) | DataType::BinaryView => {
+            single(column, Style::Exact, |hex| format!("x'{hex}'"))
+        }
         _ => single(column, Style::Exact, str::to_string),
     }
+}
+
+/// Floats, and decimals without a scale, that are no integers to the eye: `1.0` and `1.`.
+fn pointed(column: &ArrayRef) -> Result<Vec<String>> {
+    let point = if column.data_type().is_floating() { ".0" } else { "." };
+    let ends_in_digit = |text: &String| text.ends_with(|c: char| c.is_ascii_digit());
+    let mut texts = single(column, Style::Exact, str::to_string)?;
+    for text in texts.iter_mut().filter(|text| ends_in_digit(text) && !text.contains('.')) {
+        text.push_str(point);
+    }
+    Ok(texts)
 }
 
 fn braces<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> String {
@@ -168,14 +184,29 @@ fn braces<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> String {
 /// A text among others: in quotes where it could be taken for more than one, for none, or for what is around it.
 fn unmistakable(text: &str) -> String {
     let marks = |c: char| c.is_whitespace() || matches!(c, ',' | ':' | '[' | ']' | '{' | '}' | '\'' | '"');
-    match text.is_empty() || text == "NULL" || text.contains(marks) {
+    match text.is_empty() || text.contains(marks) || reads_as_another_type(text) {
         true => format!("'{}'", text.replace('\'', "''")),
         false => text.to_string(),
     }
 }
 
+/// Whether a text could be NULL, a boolean, a number, a date, a time or an interval.
+fn reads_as_another_type(text: &str) -> bool {
+    let is = |words: &[&str], text: &str| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let mut first_two = unsigned.chars();
+    match (first_two.next(), first_two.next()) {
+        // Numbers, dates and times begin so.
+        (Some(first), second) if digit(Some(first)) || first == '.' && digit(second) => true,
+        // Durations: PT1S, P1D.
+        (Some('P'), second) if second == Some('T') || digit(second) => true,
+        _ => is(&["NULL", "true", "false"], text) || is(&["NaN", "Infinity", "inf"], unsigned),
+    }
+}
+
 /// Values that hold no others; `shown` is how a text of theirs is written.
-fn single(column: &ArrayRef, style: Style, shown: fn(&str) -> String) -> Result<Vec<String>> {
+fn single(column: &ArrayRef, style: Style, shown: impl Fn(&str) -> String) -> Result<Vec<String>> {
     let floats: Option<Vec<f64>> = match column.data_type() {
         DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|v| v.to_f64()).collect()),
         DataType::Float32 => {
@@ -310,6 +341,30 @@ mod tests {
         let exact = ["['a,␠b']", "[a,␠b]", "[]", "['']", "[NULL,␠'NULL']", "['[a]',␠'it''s']", "['a␉b']", "NULL"];
         assert_eq!(written(column.clone(), Style::Exact), exact);
         assert_eq!(written(column, Style::Plain)[0], "[a, b]");
+    }
+
+    #[test]
+    fn a_text_in_a_list_is_not_taken_for_a_value_of_another_type() {
+        for text in ["1", "-1", "+.5", "2024-01-01", "01:02:03", "TRUE", "null", "-Infinity", "nan", "PT1S", "-P1D"] {
+            assert_eq!(unmistakable(text), format!("'{text}'"));
+        }
+        for text in ["a", "a1", "-", ".", "-a", "./a", "Paris", "P", "trues", "T1", "_1", "ü"] {
+            assert_eq!(unmistakable(text), text);
+        }
+    }
+
+    #[test]
+    fn numbers_in_a_list_are_told_by_their_point() {
+        use arrow::array::{BinaryArray, Int64Array};
+        let nested = |column: ArrayRef| super::nested(&column).unwrap();
+        let floats = vec![Some(1.0), Some(-0.0), Some(0.5), Some(1e20), Some(f64::NAN), None];
+        let written = ["1.0", "-0.0", "0.5", "100000000000000000000.0", "NaN", "NULL"];
+        assert_eq!(nested(Arc::new(Float64Array::from(floats))), written);
+        let decimals = |scale| Decimal128Array::from(vec![10]).with_precision_and_scale(10, scale).unwrap();
+        assert_eq!(nested(Arc::new(decimals(0))), ["10."]);
+        assert_eq!(nested(Arc::new(decimals(1))), ["1.0"]);
+        assert_eq!(nested(Arc::new(Int64Array::from(vec![1]))), ["1"]);
+        assert_eq!(nested(Arc::new(BinaryArray::from(vec![b"a".as_slice(), b""]))), ["x'61'", "x''"]);
     }
 
     #[test]

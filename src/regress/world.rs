@@ -204,6 +204,7 @@ impl World {
     }
 
     fn run(&self, mut statement: ParsedStatement, text: &str) -> Result<Outcome, Failure> {
+        self.refuse_other_clock(&statement.statement)?;
         self.keep_in_folder(&mut statement);
         let stops = self.stops(&statement.statement);
         let answer = self.session().execute(&statement)?;
@@ -215,6 +216,21 @@ impl World {
         inner.remember(&statement.statement, text);
         inner.stopped.extend(stops);
         Ok(outcome)
+    }
+
+    /// In test mode the clock is the file's: with another one queries would run by themselves.
+    fn refuse_other_clock(&self, statement: &Statement) -> Result<(), Failure> {
+        let word = match statement {
+            Statement::Set { name, .. } if name.value == "clock" => "SET",
+            Statement::Reset(name) if name.value == "clock" => "RESET",
+            _ => return Ok(()),
+        };
+        match self.clock {
+            None => Ok(()),
+            Some(_) => Err(Failure::new(format!(
+                "{word} clock in a file with control clock manual: its clock is the file's\nhelp: clock set TIME and clock advance INTERVAL move it"
+            ))),
+        }
     }
 
     /// The queries that a statement stops, and that have not ended yet.

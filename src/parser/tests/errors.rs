@@ -104,7 +104,7 @@ const COMPLAINTS: &[(&str, &str)] = &[
     ),
     (
         "START QUERY q AS SELECT a FROM s TRIGGER EVERY 10 SECONDS",
-        "1:48-58 expected an interval such as '10 seconds', found 10 SECONDS | write '10 SECONDS' or INTERVAL 10 SECONDS",
+        "1:48-58 expected an interval such as '10 seconds', found 10 SECONDS | write '10 SECONDS' or INTERVAL '10 SECONDS'",
     ),
     (
         "START QUERY q AS SELECT a FROM s TRIGGER EVERY INTERVAL '-1' SECOND",
