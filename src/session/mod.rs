@@ -77,6 +77,9 @@ pub enum Answer {
     Text(String),
 }
 
+/// What planning is left of a thread's stack at the least, in bytes.
+const STACK: usize = 4 << 20;
+
 /// A session: a catalog, settings, a clock, and the queries it started.
 pub struct Session {
     /// DataFusion's functions, tables and settings.
@@ -144,6 +147,11 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with the statement or its execution; the session goes on.
     pub fn execute(&self, statement: &ParsedStatement) -> Result<Answer> {
+        // Plans are trees that are walked, and a caller's thread may have a small stack.
+        stacker::maybe_grow(STACK, 4 * STACK, || self.execute_here(statement))
+    }
+
+    fn execute_here(&self, statement: &ParsedStatement) -> Result<Answer> {
         self.cancel.clear();
         match &statement.statement {
             Statement::CreateStream(create) => self.create_stream(create, statement),
