@@ -24,7 +24,8 @@ pub fn in_sql(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        if c == '\'' {
+        // One behind a letter is an apostrophe.
+        if c == '\'' && !out.ends_with(char::is_alphanumeric) {
             let end = rest[1..].find('\'').map_or(rest.len(), |end| end + 2);
             out.push_str(&rest[..end]);
             rest = &rest[end..];

@@ -68,7 +68,7 @@ fn a_refused_start_leaves_the_checkpoint_as_it_was() {
     assert!(error.contains("in the checkpoint: no aggregate\n"), "{error}");
     let error = start("TABLE t", plain);
     assert!(error.contains("the query has changed: the result table would lack what was read before"), "{error}");
-    assert!(error.contains("in the query:      keys (k Utf8View), values (count Int64)\n"), "{error}");
+    assert!(error.contains("in the query:      keys (k STRING), values (count BIGINT)\n"), "{error}");
     assert_eq!(files(&checkpoint), before);
     assert_eq!(start("BLACKHOLE", "SELECT k, upper(k) AS u FROM s WHERE k > 'b'"), "");
 

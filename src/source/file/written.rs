@@ -143,11 +143,21 @@ mod tests {
         fs::create_dir_all(dir.path().join("in/sub")).unwrap();
         std::os::unix::fs::symlink("in/sub", dir.path().join("link")).unwrap();
         let source = format!("{root}/in");
-        for inside in ["in", "in/", "in/out", "in/sub/deep/out", "link", "link/out", "sub/../in/k", "in/_k=1", "in/./x"]
-        {
+        for inside in [
+            "in",
+            "in/",
+            "in/out",
+            "in/sub/deep/out",
+            "link",
+            "link/out",
+            "sub/../in/k",
+            "in/_k=1",
+            "in/./x",
+            "link/../out",
+        ] {
             assert!(reads(&source, &format!("{root}/{inside}"), &[]), "{inside}");
         }
-        for outside in ["out", "in2", "in/../out", "in/_out", "in/.out", "in/_x/out", "link/../out"] {
+        for outside in ["out", "in2", "in/../out", "in/_out", "in/.out", "in/_x/out"] {
             assert!(!reads(&source, &format!("{root}/{outside}"), &[]), "{outside}");
         }
         assert!(reads(&format!("file://{root}/link"), &format!("{root}/in/sub/out"), &[]));
