@@ -61,7 +61,7 @@ fn query(dice: &mut Dice) -> (String, bool, bool) {
             "percent_rank() OVER (PARTITION BY window_end, k ORDER BY v)",
             "sum(v) OVER (PARTITION BY window_end)",
             "lead(id) OVER (PARTITION BY k, window_end ORDER BY id DESC)",
-            "count(*) OVER (PARTITION BY window_end ORDER BY v ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+            "count(*) OVER (PARTITION BY window_end ORDER BY v, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
         ]);
         let other = dice.pick(&["id", "max(v) OVER (PARTITION BY window_end)", "v * 2"]);
         let sql = format!("SELECT window_end AS z, id, {function} AS a, {other} AS b FROM TUMBLE(s, ts, '3 seconds')");
