@@ -181,7 +181,7 @@ fn a_second_query_on_the_same_checkpoint_is_refused() {
     let second = over(first.bucket.clone(), "second");
     let error = second.refused(&second.start_text());
     let expected = "checkpoint s3://second/ck is in use by another query of this process (run ";
-    assert!(matches!(error, Error::Conflict { .. }) && error.to_string().starts_with(expected), "{error}");
+    assert!(error.code() == "E0500" && error.to_string().starts_with(expected), "{error}");
     first.done("STOP QUERY q");
     second.start();
     second.done("STOP QUERY q");
@@ -353,7 +353,7 @@ fn damage_is_refused_by_the_path_of_the_object() {
         let whole = lake.bucket.damage(&path);
         let error = lake.refused(&lake.start_text());
         let named = format!("s3://damaged/{path}");
-        assert!(matches!(&error, Error::Corrupt { path, .. } if *path == named), "{path}: {error}");
+        assert!(error.code() == "E0400" && error.to_string().starts_with(&format!("{named}: ")), "{path}: {error}");
         lake.bucket.overwrite(&path, whole);
     }
     lake.start();

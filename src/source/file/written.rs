@@ -130,7 +130,7 @@ mod tests {
             value: OptionValue::Text(value.into()),
             span: Default::default(),
         };
-        let options = Options { entries: vec![option("path", source), option("format", "json")], ..Options::default() };
+        let options = Options { entries: vec![option("path", source), option("format", "json")] };
         let columns = columns.iter().map(|column| column.to_string()).collect();
         let (path, suffix) = (sink.to_string(), ".json".to_string());
         would_read(&options, &Written { path, endpoint: None, columns, prefix: "part-", suffix }).unwrap()
@@ -143,11 +143,21 @@ mod tests {
         fs::create_dir_all(dir.path().join("in/sub")).unwrap();
         std::os::unix::fs::symlink("in/sub", dir.path().join("link")).unwrap();
         let source = format!("{root}/in");
-        for inside in ["in", "in/", "in/out", "in/sub/deep/out", "link", "link/out", "sub/../in/k", "in/_k=1", "in/./x"]
-        {
+        for inside in [
+            "in",
+            "in/",
+            "in/out",
+            "in/sub/deep/out",
+            "link",
+            "link/out",
+            "link/../out",
+            "sub/../in/k",
+            "in/_k=1",
+            "in/./x",
+        ] {
             assert!(reads(&source, &format!("{root}/{inside}"), &[]), "{inside}");
         }
-        for outside in ["out", "in2", "in/../out", "in/_out", "in/.out", "in/_x/out", "link/../out"] {
+        for outside in ["out", "in2", "in/../out", "in/_out", "in/.out", "in/_x/out"] {
             assert!(!reads(&source, &format!("{root}/{outside}"), &[]), "{outside}");
         }
         assert!(reads(&format!("file://{root}/link"), &format!("{root}/in/sub/out"), &[]));
@@ -170,7 +180,7 @@ mod tests {
             assert!(!glob(pattern, "out", &[]), "{pattern}");
         }
         assert!(glob("out/*/*.json", "out", &["day"]) && glob("out/day=2024*/*", "out", &["day"]));
-        assert!(!glob("out/*.json", "out", &["day"]) || !glob("out/hour=*/*", "out", &["day"]));
+        assert!(!glob("out/hour=*/*", "out", &["day"]) && !glob("out/*/x/*", "out", &["day"]));
         assert!(!glob("**/*.json", "_out", &[]));
     }
 
