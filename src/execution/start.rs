@@ -56,7 +56,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     restart.check(&checkpoint, &plan, &states).map_err(|e| e.pointing_at(place))?;
     let mut sources = vec![None; plan.inputs.len()];
     open_sources(&plan, &checkpoint, true, &mut sources)?;
-    restart.check_held(&plan, &sources).map_err(|e| e.pointing_at(place))?;
+    restart.check_held(&plan, &sources)?;
     let context = SinkContext {
         query: spec.name.clone(),
         query_id: checkpoint.id().to_string(),

