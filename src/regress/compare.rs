@@ -30,7 +30,8 @@ pub fn same(expected: &[String], actual: &[Vec<String>], style: Style) -> Result
 
 /// Why no lines of a file that is not exact are compared as these rows are.
 pub fn unexpectable(rows: &[Vec<String>]) -> Option<String> {
-    let is_read_back = |row: &Vec<String>| default_validator(default_normalizer, &[row.clone()], &[row.join(" ")]);
+    let is_read_back =
+        |row: &Vec<String>| default_validator(default_normalizer, std::slice::from_ref(row), &[row.join(" ")]);
     let at = rows.iter().position(|row| !is_read_back(row))?;
     let cell = rows[at].iter().position(|cell| cell.trim().is_empty()).unwrap_or_default();
     Some(format!(
