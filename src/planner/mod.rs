@@ -105,7 +105,7 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
     let plan = expand::expand(session_batch::expand(watermark::remove(open_streams(plan)?)?)?)?;
-    let plan = floats::unify_joins(plan)?;
+    let plan = over::named(floats::unify_joins(plan)?)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {
         Some(stream) => {
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };

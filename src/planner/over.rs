@@ -7,7 +7,9 @@
 //! ```
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{NullTreatment, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, Window, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
@@ -28,6 +30,29 @@ pub struct Over<'a> {
     pub time: Option<EventTime>,
     /// The number of what rows are partitioned by that the watermark ends, and what it is.
     pub ends: Option<(usize, EventTime)>,
+}
+
+/// For a bounded run: every call of a node under its own name. Of keys that calls share DataFusion makes a column, which it names
+/// where no name is above it; some calls with a name and some without would then seem to have different keys.
+pub fn named(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let named = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Window(window) = node else { return Ok(Transformed::no(node)) };
+        let bare = |call: &Expr| !matches!(call, Expr::Alias(_));
+        if window.window_expr.len() < 2 || !window.window_expr.iter().any(bare) {
+            return Ok(Transformed::no(LogicalPlan::Window(window)));
+        }
+        let Window { input, window_expr, schema, .. } = window;
+        let calls = window_expr.into_iter().map(|call| match call {
+            Expr::Alias(_) => call,
+            call => {
+                let (qualifier, name) = call.qualified_name();
+                call.alias_qualified(qualifier, name)
+            }
+        });
+        let window = Window::try_new_with_schema(calls.collect(), input, schema)?;
+        Ok(Transformed::yes(LogicalPlan::Window(window)))
+    });
+    Ok(named?.data)
 }
 
 /// What a function needs beside the row that it is of.
