@@ -5,7 +5,8 @@
 //! | whole numbers | BIGINT; DECIMAL(38, 0) where one is beyond it |
 //! | numbers | DOUBLE |
 //! | text that is all ISO timestamps, or all dates | TIMESTAMP, DATE |
-//! | other text; nothing but null | TEXT |
+//! | numbers, and the texts `NaN`, `Infinity`, `-Infinity` | DOUBLE |
+//! | other text; nothing but null; no number beside those three | TEXT |
 //! | lists, objects | lists, structs |
 //!
 //! A field that holds two kinds has no type, and says so: guessing TEXT would fail at the first record.
@@ -34,6 +35,8 @@ enum Shape {
     /// A whole number beyond BIGINT.
     Whole,
     Float,
+    /// A text that is a float too.
+    NotFinite,
     Timestamp,
     Date,
     Text,
@@ -273,6 +276,7 @@ fn text_shape(text: &str) -> Shape {
     match text {
         text if time::looks_like_timestamp(text) => Shape::Timestamp,
         text if time::looks_like_date(text) => Shape::Date,
+        "NaN" | "Infinity" | "-Infinity" => Shape::NotFinite,
         _ => Shape::Text,
     }
 }
@@ -297,7 +301,8 @@ fn merge(a: Shape, b: Shape, name: &str) -> std::result::Result<Shape, String> {
         (Null, other) | (other, Null) => other,
         (Int, Whole) | (Whole, Int) => Whole,
         (Int | Whole | Float, Int | Whole | Float) => Float,
-        (Timestamp | Date | Text, Timestamp | Date | Text) => Text,
+        (NotFinite, Int | Whole | Float) | (Int | Whole | Float, NotFinite) => Float,
+        (Timestamp | Date | Text | NotFinite, Timestamp | Date | Text | NotFinite) => Text,
         (List(a), List(b)) => List(Box::new(merge(*a, *b, name)?)),
         (Struct(mut a), Struct(b)) => {
             merge_fields(&mut a, b, name)?;
@@ -335,7 +340,7 @@ fn kind(shape: &Shape) -> &'static str {
         Shape::Null => "null",
         Shape::Bool => "true or false",
         Shape::Int | Shape::Whole | Shape::Float => "a number",
-        Shape::Timestamp | Shape::Date | Shape::Text => "text",
+        Shape::NotFinite | Shape::Timestamp | Shape::Date | Shape::Text => "text",
         Shape::List(_) => "a list",
         Shape::Struct(_) => "an object",
     }
@@ -347,7 +352,7 @@ fn fields(shapes: &[(String, Shape)]) -> Fields {
 
 fn data_type(shape: &Shape) -> DataType {
     match shape {
-        Shape::Null | Shape::Text => DataType::Utf8View,
+        Shape::Null | Shape::Text | Shape::NotFinite => DataType::Utf8View,
         Shape::Bool => DataType::Boolean,
         Shape::Int => DataType::Int64,
         Shape::Whole => DataType::Decimal128(38, 0),
@@ -402,6 +407,19 @@ mod tests {
     fn two_kinds_in_one_field_are_an_error_that_names_it() {
         let error = json("{\"a\":{\"b\":1}}\n{\"a\":{\"b\":\"x\"}}").err().unwrap_or_default();
         assert_eq!(error, "14: holds text in a.b, where an earlier record holds a number");
+    }
+
+    #[test]
+    fn what_a_sink_writes_of_floats_is_floats() {
+        assert_eq!(json("{\"a\":\"NaN\"}\n{\"a\":1}").as_deref(), Ok("a DOUBLE"));
+        assert_eq!(json("{\"a\":[0.5,\"-Infinity\"]}").as_deref(), Ok("a ARRAY<DOUBLE>"));
+        assert_eq!(json("{\"a\":\"NaN\"}\n{\"a\":\"x\"}").as_deref(), Ok("a STRING"));
+        assert_eq!(json("{\"a\":\"Infinity\"}").as_deref(), Ok("a STRING"));
+        assert!(json("{\"a\":1}\n{\"a\":\"nan\"}").is_err());
+        assert_eq!(
+            infer(Format::Csv, CsvOptions::default(), "NaN,x\n1,NaN\n").as_deref(),
+            Ok("column_1 DOUBLE, column_2 STRING")
+        );
     }
 
     #[test]
