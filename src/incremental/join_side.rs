@@ -39,20 +39,8 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
     let mut plan = if signed { retract::carry(input)? } else { input };
     let weight = if signed { Some(retract::weight_of(&plan)?) } else { None };
     let bounds = terms.bounds.as_ref().filter(|_| !complete);
-    // What can still be taken back must still be there: no longer than its own time, which must have a watermark then.
-    let until = bounds.and_then(|bounds| match (bounds.until[n], bounds.events[n]) {
-        (Some(until), Some(_)) if signed => Some(until.max(bounds.ends[n])),
-        (Some(_), None) if signed => None,
-        (until, _) => until,
-    });
-    let mut own = terms.own[n].clone();
-    let not_null = terms.keys.iter().filter(|(_, null_safe)| !null_safe).map(|(pair, _)| pair[n].clone());
-    let not_null = not_null.chain(terms.bounds.iter().map(|bounds| bounds.times[n].clone()));
-    for expr in not_null {
-        if expr.nullable(&visible)? {
-            own.push(expr.is_not_null());
-        }
-    }
+    let until = bounds.and_then(|bounds| until(bounds, n, signed));
+    let own = own(terms, n, &visible)?;
     let mut exprs: Vec<Expr> = Vec::new();
     for (key, (pair, _)) in terms.keys.iter().enumerate() {
         exprs.push(plain(pair[n].clone(), &visible)?.alias(format!("k{key}")));
@@ -66,17 +54,7 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
         plan = LogicalPlanBuilder::from(plan).filter(own)?.build()?;
     }
     if let Some(bounds) = bounds.filter(|bounds| bounds.events[n].is_some()) {
-        let last_instant = bounds.events[n] == Some(EventTime::WindowLast);
-        let rule = LateRule {
-            operator: request.operator,
-            lag: request.lag,
-            lasts: Lasts::Units(if last_instant { 0 } else { bounds.ends[n] }),
-            last_instant,
-            windows: None,
-            drop_null: false,
-            count: true,
-            never_late: false,
-        };
+        let rule = late(bounds, n, request);
         plan = Tap::plan(plan, bounds.times[n].clone(), TapKind::Late(rule), request.cell);
     }
     if let (Some(_), Some(bounds)) = (until, bounds) {
@@ -84,12 +62,7 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
         exprs.push(bounds.times[n].clone().alias("time"));
     }
     let name = request.named.name(if n == 0 { "join-left" } else { "join-right" });
-    let key_names = terms.keys.iter().map(|(pair, _)| bare(&pair[n])).collect::<Vec<_>>();
-    let mut fields: Vec<FieldRef> = Vec::new();
-    for (key, expr) in exprs.iter().take(terms.keys.len()).enumerate() {
-        fields.push(numbered(fields.len(), &key_names[key], &expr.get_type(&visible)?));
-    }
-    fields.push(numbered(fields.len(), "number", &DataType::UInt64));
+    let mut fields = key_fields(terms, n, &exprs, &visible)?;
     let keys = fields.clone();
     let mut own_fields = Vec::new();
     if until.is_some() {
@@ -144,6 +117,54 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
         payload,
     };
     Ok(Side { plan: LogicalPlanBuilder::from(plan).project(exprs)?.build()?, spec, places })
+}
+
+/// What the watermark is ahead of a row's time when the row is forgotten. What can still be taken back must still be there: no
+/// longer than its own time, which must have a watermark then.
+fn until(bounds: &JoinBounds, n: usize, signed: bool) -> Option<i64> {
+    match (bounds.until[n], bounds.events[n]) {
+        (Some(until), Some(_)) if signed => Some(until.max(bounds.ends[n])),
+        (Some(_), None) if signed => None,
+        (until, _) => until,
+    }
+}
+
+/// What a row of the side must fulfil by itself to have a partner.
+fn own(terms: &Terms, n: usize, visible: &DFSchema) -> Result<Vec<Expr>> {
+    let mut own = terms.own[n].clone();
+    let not_null = terms.keys.iter().filter(|(_, null_safe)| !null_safe).map(|(pair, _)| pair[n].clone());
+    let not_null = not_null.chain(terms.bounds.iter().map(|bounds| bounds.times[n].clone()));
+    for expr in not_null {
+        if expr.nullable(visible)? {
+            own.push(expr.is_not_null());
+        }
+    }
+    Ok(own)
+}
+
+/// When a row of the side is late.
+fn late(bounds: &JoinBounds, n: usize, request: &Request<'_>) -> LateRule {
+    let last_instant = bounds.events[n] == Some(EventTime::WindowLast);
+    LateRule {
+        operator: request.operator,
+        lag: request.lag,
+        lasts: Lasts::Units(if last_instant { 0 } else { bounds.ends[n] }),
+        last_instant,
+        windows: None,
+        drop_null: false,
+        count: true,
+        never_late: false,
+    }
+}
+
+/// What a row is kept under: the join's keys, which are the first of `exprs`, and its number among those of the same.
+fn key_fields(terms: &Terms, n: usize, exprs: &[Expr], visible: &DFSchema) -> Result<Vec<FieldRef>> {
+    let mut fields = Vec::new();
+    for ((pair, _), expr) in terms.keys.iter().zip(exprs) {
+        fields.push(numbered(fields.len(), &bare(&pair[n]), &expr.get_type(visible)?));
+    }
+    fields.push(numbered(fields.len(), "number", &DataType::UInt64));
+    Ok(fields)
 }
 
 /// Without dictionaries: each batch has its own, so what is remembered are the values.
