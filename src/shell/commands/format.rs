@@ -1,6 +1,7 @@
 //! How results are written. The print options are `\pset`'s; the others set one of them.
 
 use super::{Call, Entry, Takes};
+use crate::display::Format;
 use crate::error::Result;
 use crate::shell::runner::{Flow, Shell};
 use crate::shell::settings::{OPTIONS, on_off, turned};
@@ -44,8 +45,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         takes: Takes::Words,
         run: |shell, call| {
             call.none()?;
-            let list = shell.settings.format == Some(crate::display::Format::List);
-            set(shell, "format", Some(if list { "auto" } else { "list" }))
+            turn_over(shell, Format::List)
         },
     },
     Entry {
@@ -55,8 +55,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         takes: Takes::Words,
         run: |shell, call| {
             call.none()?;
-            let html = shell.settings.format == Some(crate::display::Format::Html);
-            set(shell, "format", Some(if html { "auto" } else { "html" }))
+            turn_over(shell, Format::Html)
         },
     },
     Entry {
@@ -143,6 +142,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry { names: &[".show"], arguments: "", help: "every setting of the shell", takes: Takes::Words, run: show },
 ];
+
+/// A format in place of the usual one, or that again.
+fn turn_over(shell: &mut Shell, format: Format) -> Result<Flow> {
+    let name = if shell.settings.format == Some(format) { "auto" } else { format.name() };
+    set(shell, "format", Some(name))
+}
 
 fn set(shell: &mut Shell, name: &str, value: Option<&str>) -> Result<Flow> {
     let told = shell.settings.set(name, value)?;
