@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
-use datafusion::execution::SessionState;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
@@ -19,6 +18,7 @@ use super::linear::Linear;
 use super::lower::values_of;
 use super::names::Names;
 use super::panes::{PanesExec, pane};
+use super::planning::Planning;
 use super::rehearsal::rehearse;
 use super::tap::{LateRule, Tap, TapKind};
 use crate::delta::calendar::Lasts;
@@ -69,7 +69,7 @@ pub struct Cut {
 
 /// What the cut needs to know of the query.
 pub struct Request<'a> {
-    pub state: &'a SessionState,
+    pub state: &'a Planning<'a>,
     pub mode: OutputMode,
     pub partitions: usize,
     pub cell: &'a Arc<BatchCell>,

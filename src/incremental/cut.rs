@@ -34,6 +34,7 @@ use super::join;
 use super::join_plan::prepare;
 use super::linear;
 use super::now::replace_now;
+use super::planning::Planning;
 use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
@@ -86,8 +87,9 @@ pub async fn plan(
     let statics = statics(&plan)?;
     let keeps_rows = others || any(&plan, is_top);
     let text = if top.is_some() || keeps_rows { text_above(&plan, top.as_ref()) } else { String::new() };
+    let planning = Planning::new(state, partitions);
     let mut cutter = Cutter {
-        state,
+        state: &planning,
         mode,
         target,
         partitions,
@@ -107,7 +109,7 @@ pub async fn plan(
     let plan = if part.signed { retract::carry(part.plan)? } else { part.plan };
     let plan = expand::expand(plan)?;
     let (partitions, ordered) = if remembers { (1, true) } else { (partitions, target.ordered) };
-    let last = Fragment::plan(state, &plan, partitions, ordered, &Ok).await?;
+    let last = Fragment::plan(&planning, &plan, partitions, ordered, &Ok).await?;
     let hidden = part.signed.then(|| Hidden { visible: output.clone() });
     let (last_from, retracts) = (part.from, part.signed);
     Ok(IncrementalPlan {
@@ -312,7 +314,7 @@ struct Part {
 
 /// The work of one cut: what has been found so far.
 struct Cutter<'a> {
-    state: &'a SessionState,
+    state: &'a Planning<'a>,
     mode: OutputMode,
     target: &'a TargetTraits,
     partitions: usize,

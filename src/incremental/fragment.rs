@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::execution::SessionState;
-use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -20,27 +19,16 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
 use super::passed::Passed;
+use super::planning::Planning;
 use super::tap::TapPlanner;
 use crate::error::{Error, Result};
-
-/// Optimizer rules that take a stream, or the operator over it, out of a plan.
-const HARMFUL: &[&str] = &[
-    "single_distinct_aggregation_to_group_by",
-    "replace_distinct_aggregate",
-    "eliminate_filter",
-    "propagate_empty_relation",
-];
-
-/// Physical rules that merge the two halves of an aggregation, of which only the first is the fragment's.
-const HARMFUL_PHYSICAL: &[&str] =
-    &["CombinePartialFinalAggregate", "aggregate_statistics", "LimitedDistinctAggregation", "TopKAggregation"];
 
 /// A planned fragment.
 pub struct Fragment {
     one: Arc<dyn ExecutionPlan>,
     many: Option<Arc<dyn ExecutionPlan>>,
-    state_one: SessionState,
-    state_many: SessionState,
+    context_one: Arc<TaskContext>,
+    context_many: Arc<TaskContext>,
     /// What the last run let pass, until it is taken.
     passed: Mutex<Option<Passed>>,
 }
@@ -51,16 +39,17 @@ pub type Finish = dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan
 impl Fragment {
     /// Plans a fragment. `optimize`: run the logical optimizer first; `ordered`: never in parallel. `finish` has the last word.
     pub async fn plan(
-        base: &SessionState,
+        planning: &Planning<'_>,
         plan: &LogicalPlan,
         partitions: usize,
         ordered: bool,
         finish: &Finish,
     ) -> Result<Self> {
-        let (state_one, state_many) = (fragment_state(base, 1), fragment_state(base, partitions));
-        let one = finish(physical(&state_one, plan).await?)?;
-        let many = if partitions > 1 && !ordered { Some(finish(physical(&state_many, plan).await?)?) } else { None };
-        Ok(Fragment { one, many, state_one, state_many, passed: Mutex::default() })
+        let one = finish(physical(&planning.one.state, plan).await?)?;
+        let many = partitions > 1 && !ordered;
+        let many = if many { Some(finish(physical(&planning.many.state, plan).await?)?) } else { None };
+        let (context_one, context_many) = (planning.one.context.clone(), planning.many.context.clone());
+        Ok(Fragment { one, many, context_one, context_many, passed: Mutex::default() })
     }
 
     /// The columns it gives.
@@ -96,12 +85,12 @@ impl Fragment {
         let plan = match &self.many {
             Some(many) if parallel => {
                 let plan = reset_plan_states(many.clone())?;
-                run_parallel(runtime, &plan, &self.state_many, take)?;
+                run_parallel(runtime, &plan, &self.context_many, take)?;
                 plan
             }
             _ => {
                 let plan = reset_plan_states(self.one.clone())?;
-                let context = self.state_one.task_ctx();
+                let context = &self.context_one;
                 runtime.block_on(async {
                     for partition in 0..plan.output_partitioning().partition_count() {
                         let mut stream = plan.execute(partition, context.clone())?;
@@ -127,13 +116,12 @@ impl Fragment {
 fn run_parallel<F>(
     runtime: &tokio::runtime::Handle,
     plan: &Arc<dyn ExecutionPlan>,
-    state: &SessionState,
+    context: &Arc<TaskContext>,
     take: F,
 ) -> Result<()>
 where
     F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync + 'static,
 {
-    let context = state.task_ctx();
     let take = Arc::new(take);
     runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
@@ -152,25 +140,6 @@ where
         }
         Ok(())
     })
-}
-
-/// The state that a fragment is planned with: the session's functions and tables, without the harmful rules.
-fn fragment_state(base: &SessionState, partitions: usize) -> SessionState {
-    let rules = base.optimizers().iter().filter(|r| !HARMFUL.contains(&r.name())).cloned().collect();
-    let physical =
-        base.physical_optimizers().iter().filter(|r| !HARMFUL_PHYSICAL.contains(&r.name())).cloned().collect();
-    // A state that is built makes an empty default catalog unless told not to, in place of the session's.
-    let config = base.config().clone().with_create_default_catalog_and_schema(false);
-    let mut config = config.with_target_partitions(partitions);
-    let options = config.options_mut();
-    options.optimizer.enable_dynamic_filter_pushdown = false;
-    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-    options.optimizer.repartition_file_scans = partitions > 1;
-    SessionStateBuilder::new_from_existing(base.clone())
-        .with_config(config)
-        .with_optimizer_rules(rules)
-        .with_physical_optimizer_rules(physical)
-        .build()
 }
 
 /// Optimizes what is below an aggregation, or all of it, and makes the physical plan.

@@ -23,6 +23,7 @@ mod now;
 mod over;
 mod panes;
 mod passed;
+mod planning;
 mod rehearsal;
 mod retract;
 mod session_rows;

@@ -18,6 +18,12 @@ use crate::checkpoint::Store;
 use crate::delta::keys::{KeyCodec, Keys, split};
 use crate::error::{Error, Result};
 
+/// Rows of a file from which on threads are worth their start.
+const WORTH_A_THREAD: usize = 4096;
+
+/// Rows, their keys, and which of them each partition holds.
+type Keyed = (RecordBatch, Keys, Vec<Vec<u32>>);
+
 /// What a state is made of.
 #[derive(Clone)]
 pub struct Shape {
@@ -156,10 +162,10 @@ impl OperatorState {
         Ok(())
     }
 
-    /// Puts a file's rows in, every partition by a thread of its own.
+    /// Puts a file's rows in, every partition by a thread of its own where there are many.
     fn put(&self, shape: &Shape, upserts: Vec<RecordBatch>, deletes: Vec<RecordBatch>) -> Result<()> {
         let width = shape.keys.fields().len();
-        let one = |batch: &RecordBatch| -> Result<(RecordBatch, Keys, Vec<Vec<u32>>)> {
+        let one = |batch: &RecordBatch| -> Result<Keyed> {
             let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
             let parts = match &shape.spread {
                 None => split(&keys, self.partitions.len()),
@@ -170,6 +176,23 @@ impl OperatorState {
             };
             Ok((batch.clone(), keys, parts))
         };
+        let load = |n: usize, upserts: &[Keyed], deletes: &[Keyed]| -> Result<()> {
+            let mut table = lock(&self.partitions[n]);
+            for (batch, keys, parts) in upserts {
+                let rows = select_rows(batch, parts[n].clone())?;
+                table.load(rows, keys, &parts[n]);
+            }
+            for (_, keys, parts) in deletes {
+                table.unload(keys, &parts[n]);
+            }
+            Ok(())
+        };
+        let rows: usize = upserts.iter().chain(&deletes).map(RecordBatch::num_rows).sum();
+        if rows < WORTH_A_THREAD {
+            let keyed = |batches: &[RecordBatch]| batches.iter().map(one).collect::<Result<Vec<_>>>();
+            let (upserts, deletes) = (keyed(&upserts)?, keyed(&deletes)?);
+            return (0..self.partitions.len()).try_for_each(|n| load(n, &upserts, &deletes));
+        }
         // The file's batches are shared out between as many threads as there are partitions.
         let keyed = |batches: Vec<RecordBatch>| -> Result<Vec<_>> {
             let share = batches.len().div_ceil(self.partitions.len()).max(1);
@@ -187,25 +210,9 @@ impl OperatorState {
         };
         let (upserts, deletes) = (keyed(upserts)?, keyed(deletes)?);
         std::thread::scope(|scope| {
-            let workers: Vec<_> = self
-                .partitions
-                .iter()
-                .enumerate()
-                .map(|(n, partition)| {
-                    let (upserts, deletes) = (&upserts, &deletes);
-                    scope.spawn(move || -> Result<()> {
-                        let mut table = lock(partition);
-                        for (batch, keys, parts) in upserts {
-                            let rows = select_rows(batch, parts[n].clone())?;
-                            table.load(rows, keys, &parts[n]);
-                        }
-                        for (_, keys, parts) in deletes {
-                            table.unload(keys, &parts[n]);
-                        }
-                        Ok(())
-                    })
-                })
-                .collect();
+            let (load, upserts, deletes) = (&load, &upserts, &deletes);
+            let partitions = 0..self.partitions.len();
+            let workers: Vec<_> = partitions.map(|n| scope.spawn(move || load(n, upserts, deletes))).collect();
             for worker in workers {
                 worker.join().map_err(|_| Error::internal("a thread that loaded state died"))??;
             }
