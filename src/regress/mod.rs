@@ -20,6 +20,7 @@ mod inspect;
 mod matrix;
 mod own;
 mod place;
+mod plain;
 mod program;
 mod progress;
 mod record;
