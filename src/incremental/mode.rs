@@ -165,6 +165,17 @@ pub fn check_stateless(mode: OutputMode) -> Result<()> {
     Ok(())
 }
 
+/// The same for a join on top: also that of a value which a subquery gives.
+pub fn check_join_top(mode: OutputMode) -> Result<()> {
+    if mode == OutputMode::Complete {
+        return Err(Error::unsupported(
+            "OUTPUT MODE COMPLETE wants an aggregate on top, and here a join is: of streams, or of the value of a subquery",
+        )
+        .help("use OUTPUT MODE UPDATE"));
+    }
+    Ok(())
+}
+
 /// The mode table's rows for an aggregate on top. `closes`: it is grouped by a watermarked time; `watermarked`: what it
 /// groups by is made of a watermarked time.
 pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, watermarked: bool) -> Result<()> {

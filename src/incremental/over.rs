@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Call, Final, ForgetBy, Framed, OverSpec, Reach, RunningSpec};
 use crate::planner::event_time::EventTime;
 use crate::planner::over::{Before, Needs, Over};
-use crate::planner::{expand, interval_text};
+use crate::planner::{expand, frames, interval_text};
 
 /// Cuts an OVER from an input whose leaves are there already.
 ///
@@ -222,7 +222,7 @@ fn made(
     let params = &call.params;
     let ignores = params.null_treatment == Some(NullTreatment::IgnoreNulls);
     if !is_window_frame_bound_valid(&params.window_frame) {
-        return Err(Error::invalid(format!("the frame {} begins behind its end", params.window_frame)));
+        return Err(Error::invalid(format!("the frame {} begins behind its end", frames::text(&params.window_frame))));
     }
     let frame = Arc::new(params.window_frame.clone());
     let fun = match &call.fun {

@@ -10,11 +10,13 @@ pub mod expand;
 mod extremes;
 mod fields;
 pub mod floats;
+pub mod frames;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
 pub mod over;
 mod overflow;
+pub mod quantified;
 pub mod session_batch;
 pub mod session_functions;
 mod sessions;
@@ -85,7 +87,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
-    settle(state, set_operations::group(plan)?)
+    settle(state, set_operations::group(quantified::as_in(plan)?)?)
 }
 
 /// Makes a plan's types final, then its arithmetic and its grouping what we promise of them.
@@ -96,6 +98,7 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
     let plan = coerce::floats_win(plan)?;
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    frames::check(&plan)?;
     window_functions::check_units(&plan)?;
     session_functions::check_sessions(&plan)?;
     Ok(floats::unify(overflow::check(plan)?)?)
@@ -105,7 +108,7 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
     let plan = expand::expand(session_batch::expand(watermark::remove(open_streams(plan)?)?)?)?;
-    let plan = over::named(floats::unify_joins(plan)?)?;
+    let plan = over::named(floats::unify_joins(quantified::not_in(plan)?)?)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {
         Some(stream) => {
             let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::event_time::{EventTime, event_time};
+use super::frames;
 use crate::error::{Error, Result};
 use crate::operator::Rank;
 
@@ -205,7 +206,7 @@ fn framed(call: &WindowFunction, from_first: Option<Before>, ahead: bool, zoned:
     if frame.units == WindowFrameUnits::Groups {
         return Needs::whole(format!("{name}() over a GROUPS frame"));
     }
-    let far = || Needs::whole(format!("{name}() over {frame}"));
+    let far = || Needs::whole(format!("{name}() over {}", frames::text(frame)));
     let by_rows = frame.units == WindowFrameUnits::Rows;
     let mut needs = Needs::ROW;
     let mut from_the_first = false;

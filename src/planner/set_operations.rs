@@ -23,7 +23,8 @@ use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, Logi
 
 use super::reads_stream;
 
-const LEFT: &str = "__left";
+/// The column that counts the rows of the left side.
+pub const LEFT: &str = "__left";
 const RIGHT: &str = "__right";
 const TIMES: &str = "__times";
 
