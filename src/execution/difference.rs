@@ -6,8 +6,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
@@ -62,9 +63,14 @@ impl Float {
     }
 }
 
+/// Longer values are cut where they are shown, to this many characters.
+const SHOWN: usize = 200;
+
 /// Rows and how often each is there.
 #[derive(Debug, Default)]
 pub(super) struct Multiset {
+    /// The elements of a list are in no order.
+    unordered: bool,
     columns: Vec<String>,
     /// Whether a column is a float, in their order.
     floats: Vec<bool>,
@@ -72,6 +78,12 @@ pub(super) struct Multiset {
 }
 
 impl Multiset {
+    /// Of a state: in what order it holds the elements of a list depends on the order in which rows came and on hashes. What is
+    /// made of them is held against the result.
+    pub fn of_state() -> Self {
+        Multiset { unordered: true, ..Multiset::default() }
+    }
+
     /// Adds rows, each as often as `weight` says.
     ///
     /// # Errors
@@ -87,8 +99,8 @@ impl Multiset {
             self.columns = rows.schema().fields().iter().map(|field| name(field.name())).collect();
             self.floats = rows.columns().iter().map(|column| is_float(column.data_type())).collect();
         }
-        let formatters: Vec<ArrayFormatter<'_>> = rows
-            .columns()
+        let columns: Vec<ArrayRef> = rows.columns().iter().map(|c| self.comparable(c)).collect::<Result<_>>()?;
+        let formatters: Vec<ArrayFormatter<'_>> = columns
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
             .collect::<std::result::Result<_, _>>()
@@ -114,6 +126,23 @@ impl Multiset {
             }
         }
         Ok(())
+    }
+
+    /// A column as it is compared: the elements of its lists sorted, where they have no order.
+    fn comparable(&self, column: &ArrayRef) -> Result<ArrayRef> {
+        let Some(lists) = column.as_list_opt::<i32>().filter(|_| self.unordered) else { return Ok(column.clone()) };
+        let one = |list: Option<ArrayRef>| -> Result<Option<String>> {
+            let Some(list) = list else { return Ok(None) };
+            let options = FormatOptions::new().with_display_error(false);
+            let text = |e: arrow::error::ArrowError| Error::internal(e.to_string());
+            let formatter = ArrayFormatter::try_new(list.as_ref(), &options).map_err(text)?;
+            let element = |n| formatter.value(n).try_to_string().map_err(text);
+            let mut elements: Vec<String> = (0..list.len()).map(element).collect::<Result<_>>()?;
+            elements.sort_unstable();
+            Ok(Some(format!("[{}]", elements.join(", "))))
+        };
+        let texts: Vec<Option<String>> = lists.iter().map(one).collect::<Result<_>>()?;
+        Ok(Arc::new(StringArray::from(texts)))
     }
 
     /// Forgets all rows.
@@ -173,7 +202,11 @@ impl Multiset {
                 true => floats.next().and_then(|float| float.0).map(|float| float.to_string()),
                 false => texts.next().cloned().flatten(),
             };
-            format!("{name}: {}", value.unwrap_or_else(|| "NULL".into()))
+            let mut value = value.unwrap_or_else(|| "NULL".into());
+            if let Some((end, _)) = value.char_indices().nth(SHOWN) {
+                value.replace_range(end.., "…");
+            }
+            format!("{name}: {value}")
         };
         let cells: Vec<String> = self.columns.iter().zip(&self.floats).map(cell).collect();
         format!("({})", cells.join(", "))
@@ -209,9 +242,8 @@ fn float(column: &ArrayRef, row: usize) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{Float64Array, StringArray};
+    use arrow::array::{Float64Array, ListArray};
+    use arrow::datatypes::Int64Type;
 
     use super::*;
 
@@ -235,6 +267,21 @@ mod tests {
         assert_eq!(ours, ["(k: NULL, v: NULL)", "(k: a, v: 1)"]);
         assert_eq!(theirs, ["(k: NULL, v: 2)"]);
         assert_eq!((a.len(), b.len()), (4, 3));
+    }
+
+    #[test]
+    fn lists_of_a_state_are_in_no_order() {
+        let of = |mut set: Multiset, list: [Option<i64>; 3]| {
+            let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some(list)]));
+            set.add(&RecordBatch::try_from_iter([("v", lists)]).unwrap(), |_| 1).unwrap();
+            set
+        };
+        let (one, other) = ([Some(7), None, Some(7)], [None, Some(7), Some(7)]);
+        let none: [Vec<String>; 2] = Default::default();
+        assert_eq!(differences(&of(Multiset::of_state(), one), &of(Multiset::of_state(), other)), none);
+        assert_eq!(differences(&of(Multiset::default(), one), &of(Multiset::default(), other))[0], ["(v: [7, , 7])"]);
+        let more = of(Multiset::of_state(), [None, None, Some(7)]);
+        assert_eq!(differences(&of(Multiset::of_state(), one), &more)[0].len(), 1);
     }
 
     #[test]

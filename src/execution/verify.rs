@@ -170,7 +170,7 @@ impl Run {
         let failpoints = Failpoints::default();
         let checkpoint = Checkpoint::temporary(self.checkpoint.query(), failpoints.clone())?;
         let store = checkpoint.store();
-        let open = |node: &crate::incremental::OperatorNode| Operators::open(&store, &node.spec, partitions, None);
+        let open = |node: &crate::incremental::OperatorNode| Operators::open(&store, node, partitions, None);
         let sink = Collect { rows: collected.clone(), replace: self.plan.mode == OutputMode::Complete };
         Ok(Run {
             name: self.name.clone(),
@@ -256,7 +256,7 @@ fn contents(contents: StateContents, leave_out: impl Fn(&str) -> Option<usize>) 
     let one = |(name, rows): (String, RecordBatch)| {
         let without = leave_out(&name);
         let columns: Vec<usize> = (0..rows.num_columns()).filter(|n| Some(*n) != without).collect();
-        let mut set = Multiset::default();
+        let mut set = Multiset::of_state();
         let rows = rows.project(&columns).map_err(|e| Error::internal(e.to_string()))?;
         set.add(&zero_where_none(rows)?, |_| 1)?;
         Ok((name, set))

@@ -64,6 +64,8 @@ pub(super) struct OperatorFacts {
     pub of_rows: bool,
     /// It gives rows out when the watermark says that they are final.
     pub waits: bool,
+    /// How many rows of its partition must follow a row before it is final.
+    pub rows_to_follow: u64,
     /// Rows that it remembers.
     pub rows: u64,
     /// When the next of them is final, in microseconds.
@@ -161,6 +163,7 @@ impl OperatorFacts {
             is_join: specs.first().is_some_and(|spec| spec.kind == "symmetricHashJoin"),
             of_rows: specs.first().is_some_and(|spec| spec.kind == "over"),
             waits: node.spec.waits(),
+            rows_to_follow: node.spec.rows_to_follow(),
             rows: operators.rows(),
             next_due: operators.next_due(),
             windows: forgets_by.is_some_and(|name| name.contains("window") || name.contains("cumulate(")),

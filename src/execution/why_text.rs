@@ -247,9 +247,24 @@ impl Facts {
         if self.mode != OutputMode::Append {
             return None;
         }
-        // What is remembered of rows that were given out waits for nothing.
-        let waits = |of: &&OperatorFacts| of.waits && of.rows > 0 && (of.next_due.is_some() || !of.of_rows);
+        // What is remembered of rows that were given out waits for nothing, unless rows must follow.
+        let waits = |of: &&OperatorFacts| {
+            of.waits && of.rows > 0 && (of.next_due.is_some() || !of.of_rows || of.rows_to_follow > 0)
+        };
         let operator = self.operators.iter().rev().find(waits)?;
+        if operator.rows_to_follow > 0
+            && operator.next_due.is_none_or(|due| Some(operator.needed(due)) <= self.watermark)
+        {
+            return Some(format!(
+                "the next row of {} is final when {} more row{} of its partition {} come and the watermark has passed them; \
+                 STOP QUERY {} DRAIN gives it out as it is",
+                operator.name,
+                operator.rows_to_follow,
+                if operator.rows_to_follow == 1 { "" } else { "s" },
+                if operator.rows_to_follow == 1 { "has" } else { "have" },
+                self.query
+            ));
+        }
         let Some(watermark) = self.watermark else {
             return Some(format!("there is no watermark yet, so nothing closes: {}", self.undefined()));
         };
@@ -506,6 +521,7 @@ mod tests {
             is_join: false,
             of_rows: false,
             waits: true,
+            rows_to_follow: 0,
             rows: 1,
             next_due: Some(10_000_000),
             windows: true,

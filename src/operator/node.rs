@@ -44,6 +44,11 @@ pub trait OperatorSpec: Send + Sync {
         self.forgets() && !self.only_adds()
     }
 
+    /// How many rows must follow a row in its partition before it is final, whatever the watermark says.
+    fn rows_to_follow(&self) -> u64 {
+        0
+    }
+
     /// Why a partition that remembers this will give out nothing any more, whatever comes.
     ///
     /// # Errors

@@ -157,6 +157,13 @@ impl OperatorSpec for OverSpec {
         true
     }
 
+    fn rows_to_follow(&self) -> u64 {
+        match self.is_final {
+            Final::ByTime { rows, .. } => rows,
+            Final::AtItsEnd => 0,
+        }
+    }
+
     fn describe(&self) -> Vec<String> {
         let growing = self.framed().filter(|framed| {
             let function = framed.function();
