@@ -4,6 +4,8 @@
 //! projections, static joins) with two hidden columns: the key's number in the batch and the weight. Behind it, what is
 //! equal cancels; what is left is an insert, an update or a delete.
 
+use std::collections::{HashMap, HashSet};
+
 use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, SchemaRef, UInt32Type};
@@ -103,11 +105,14 @@ pub fn changes_of(batches: &[RecordBatch], hidden: &Hidden) -> Result<Option<Del
     let encoded = KeyCodec::new(&fields)?.encode(&all.columns()[..width], all.num_rows())?;
     let mut order: Vec<usize> = (0..all.num_rows()).collect();
     order.sort_by_key(|row| (keys.value(*row), weights.value(*row)));
-    let (mut rows, mut ops) = (Vec::new(), Vec::new());
+    let mut groups: Vec<Left> = Vec::new();
     for group in order.chunk_by(|a, b| keys.value(*a) == keys.value(*b)) {
         let olds = group.partition_point(|row| weights.value(*row) < 0);
-        settle(&group[..olds], &group[olds..], &encoded, &mut rows, &mut ops);
+        groups.push(Left::of(&group[..olds], &group[olds..], &encoded));
     }
+    cancel_across(&mut groups, &encoded);
+    let (mut rows, mut ops) = (Vec::new(), Vec::new());
+    groups.into_iter().for_each(|left| left.settle(&mut rows, &mut ops));
     if rows.is_empty() {
         return Ok(None);
     }
@@ -122,30 +127,67 @@ pub fn changes_of(batches: &[RecordBatch], hidden: &Hidden) -> Result<Option<Del
     Ok(Some(Delta::changes(visible, ops)?))
 }
 
-fn settle(olds: &[usize], news: &[usize], keys: &Keys, rows: &mut Vec<u32>, ops: &mut Vec<Op>) {
-    let mut news: Vec<usize> = news.to_vec();
-    let mut left = Vec::new();
-    for old in olds {
-        match news.iter().position(|new| keys.bytes(*new) == keys.bytes(*old)) {
-            Some(same) => drop(news.remove(same)),
-            None => left.push(*old),
-        }
-    }
-    let mut news = news.into_iter();
-    for old in left {
-        match news.next() {
-            Some(new) => {
-                rows.extend([old as u32, new as u32]);
-                ops.extend([Op::UpdateBefore, Op::UpdateAfter]);
-            }
-            None => {
-                rows.push(old as u32);
-                ops.push(Op::Delete);
+/// What is left of the rows of one key.
+struct Left {
+    olds: Vec<usize>,
+    news: Vec<usize>,
+}
+
+impl Left {
+    /// Old and new rows, of which those that are equal cancel.
+    fn of(olds: &[usize], news: &[usize], keys: &Keys) -> Self {
+        let mut news: Vec<usize> = news.to_vec();
+        let mut left = Vec::new();
+        for old in olds {
+            match news.iter().position(|new| keys.bytes(*new) == keys.bytes(*old)) {
+                Some(same) => drop(news.remove(same)),
+                None => left.push(*old),
             }
         }
+        Left { olds: left, news }
     }
-    for new in news {
-        rows.push(new as u32);
-        ops.push(Op::Insert);
+
+    fn settle(self, rows: &mut Vec<u32>, ops: &mut Vec<Op>) {
+        let mut news = self.news.into_iter();
+        for old in self.olds {
+            match news.next() {
+                Some(new) => {
+                    rows.extend([old as u32, new as u32]);
+                    ops.extend([Op::UpdateBefore, Op::UpdateAfter]);
+                }
+                None => {
+                    rows.push(old as u32);
+                    ops.push(Op::Delete);
+                }
+            }
+        }
+        for new in news {
+            rows.push(new as u32);
+            ops.push(Op::Insert);
+        }
+    }
+}
+
+/// What one key takes back and another gives is no change of the result: a pair that two changes of a batch made and unmade, or
+/// rows that differ only in columns that are not shown.
+fn cancel_across(groups: &mut [Left], keys: &Keys) {
+    let (olds, news) =
+        (groups.iter().any(|left| !left.olds.is_empty()), groups.iter().any(|left| !left.news.is_empty()));
+    if groups.len() < 2 || !olds || !news {
+        return;
+    }
+    let mut taken: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for old in groups.iter().flat_map(|left| &left.olds) {
+        taken.entry(keys.bytes(*old)).or_default().push(*old);
+    }
+    let mut cancelled = HashSet::new();
+    for left in groups.iter_mut() {
+        left.news.retain(|new| match taken.get_mut(keys.bytes(*new)).and_then(Vec::pop) {
+            Some(old) => !cancelled.insert(old),
+            None => true,
+        });
+    }
+    if !cancelled.is_empty() {
+        groups.iter_mut().for_each(|left| left.olds.retain(|old| !cancelled.contains(old)));
     }
 }
