@@ -1,6 +1,7 @@
 //! An operator of a query in all its partitions, with what it remembers and its files; and a batch's way through it.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
@@ -9,6 +10,7 @@ use super::streaming_query::StateContents;
 use crate::checkpoint::Store;
 use crate::delta::keys::split;
 use crate::error::{Error, Result};
+use crate::incremental::OperatorNode;
 use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
 use crate::state::{OperatorState, StateTable, Times};
 
@@ -32,11 +34,21 @@ pub(super) struct Ended {
     pub changed: Vec<Changed>,
 }
 
+/// So many deltas wait for a partition that is at work before a thread waits with them.
+const WAITING: usize = 4;
+
+/// A partition, and what has been handed to it while a thread was at work in it: that thread takes it on before it leaves, so
+/// that the others need not wait.
+struct Part {
+    work: Mutex<Box<dyn OperatorPart>>,
+    waiting: Mutex<VecDeque<(usize, KeyedDelta)>>,
+}
+
 /// The partitions that a batch passes: what its threads share.
 #[derive(Clone)]
 pub(super) struct Passage {
     spec: Arc<dyn OperatorSpec>,
-    parts: Arc<Vec<Mutex<Box<dyn OperatorPart>>>>,
+    parts: Arc<Vec<Part>>,
     /// One list of partitions a state.
     tables: Vec<Arc<Vec<Mutex<StateTable>>>>,
 }
@@ -50,20 +62,15 @@ pub(super) struct Operators {
 
 impl Operators {
     /// Loads what the operator remembered after batch `version`, and makes partitions that know nothing of a batch.
-    pub fn open(
-        store: &Arc<dyn Store>,
-        spec: &Arc<dyn OperatorSpec>,
-        partitions: usize,
-        version: Option<u64>,
-    ) -> Result<Self> {
-        let specs = spec.states();
+    pub fn open(store: &Arc<dyn Store>, node: &OperatorNode, partitions: usize, version: Option<u64>) -> Result<Self> {
+        let (spec, specs) = (&node.spec, node.states());
         let open = |spec: &StateSpec| {
             let times = |keys: &[ArrayRef]| spec.times(keys);
             let times = spec.forget.map(|by| (by.column + 1, &times as &Times<'_>));
             OperatorState::open(store.clone(), &spec.shape(partitions), version, times)
         };
         let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;
-        let parts = (0..partitions).map(|_| spec.clone().part().map(Mutex::new)).collect::<Result<_>>()?;
+        let parts = (0..partitions).map(|_| spec.clone().part().map(Part::new)).collect::<Result<_>>()?;
         let tables = states.iter().map(OperatorState::tables).collect();
         Ok(Operators { passage: Passage { spec: spec.clone(), parts: Arc::new(parts), tables }, specs, states })
     }
@@ -172,37 +179,69 @@ impl Operators {
     }
 }
 
+impl Part {
+    fn new(work: Box<dyn OperatorPart>) -> Self {
+        Part { work: Mutex::new(work), waiting: Mutex::default() }
+    }
+}
+
 impl Passage {
     /// Hands rows of a fragment to the partitions of their keys, another one first for each sender.
     pub fn push(&self, input: usize, from: usize, rows: RecordBatch, info: &BatchInfo) -> Result<()> {
         let (codec, width) = self.spec.key(input);
         let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
         let count = self.parts.len();
-        let mut delta = KeyedDelta { rows, keys, select: None };
         if count == 1 {
-            return self.push_part(0, input, &delta, info);
+            return self.push_part(0, input, KeyedDelta { rows, keys, select: None }, info);
         }
-        let mut parts = split(&delta.keys, count);
+        let mut parts = split(&keys, count);
         for n in (0..count).map(|n| (n + from) % count) {
-            if parts[n].is_empty() {
-                continue;
+            let select = std::mem::take(&mut parts[n]);
+            if !select.is_empty() {
+                let delta = KeyedDelta { rows: rows.clone(), keys: keys.clone(), select: Some(select) };
+                self.push_part(n, input, delta, info)?;
             }
-            delta.select = Some(std::mem::take(&mut parts[n]));
-            self.push_part(n, input, &delta, info)?;
         }
         Ok(())
     }
 
-    fn push_part(&self, part: usize, input: usize, delta: &KeyedDelta, info: &BatchInfo) -> Result<()> {
-        let mut work = lock(&self.parts[part]);
-        let mut tables = self.lock_states(part);
-        work.push(input, delta, info, &mut refs(&mut tables))
+    fn push_part(&self, part: usize, input: usize, delta: KeyedDelta, info: &BatchInfo) -> Result<()> {
+        let Part { work, waiting } = &self.parts[part];
+        let mut queue = lock(waiting);
+        queue.push_back((input, delta));
+        let full = queue.len() > WAITING;
+        drop(queue);
+        loop {
+            let mut work = match work.try_lock() {
+                Ok(work) => work,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if full => lock(work),
+                Err(TryLockError::WouldBlock) => return Ok(()),
+            };
+            self.take_on(part, work.as_mut(), info)?;
+            drop(work);
+            // What was handed over between the last look and the end of the work is nobody else's.
+            if lock(waiting).is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts what waits for a partition into it, in the order in which it came.
+    fn take_on(&self, part: usize, work: &mut dyn OperatorPart, info: &BatchInfo) -> Result<()> {
+        let next = || lock(&self.parts[part].waiting).pop_front();
+        while let Some((input, delta)) = next() {
+            let mut tables = self.lock_states(part);
+            work.push(input, &delta, info, &mut refs(&mut tables))?;
+        }
+        Ok(())
     }
 
     /// Ends the batch in every partition; side by side where there was much to do.
     pub fn finish(&self, info: &BatchInfo, parallel: bool) -> Result<Ended> {
         let one = |n: usize| {
-            let mut work = lock(&self.parts[n]);
+            let mut work = lock(&self.parts[n].work);
+            self.take_on(n, work.as_mut(), info)?;
             let mut tables = self.lock_states(n);
             work.finish(info, &mut refs(&mut tables))
         };

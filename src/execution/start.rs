@@ -219,7 +219,7 @@ impl Run {
         // The old ones' threads end before the files are read.
         self.operators.clear();
         let (store, partitions) = (self.checkpoint.store(), self.settings.partitions.max(1));
-        let open = |node: &OperatorNode| Operators::open(&store, &node.spec, partitions, version);
+        let open = |node: &OperatorNode| Operators::open(&store, node, partitions, version);
         self.operators = self.plan.operators.iter().map(open).collect::<Result<_>>()?;
         Ok(())
     }

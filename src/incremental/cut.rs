@@ -10,10 +10,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use arrow::datatypes::FieldRef;
 use datafusion::common::{Column, TableReference};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
@@ -23,9 +22,7 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::aggregate::{
-    Counts, Cut, Named, Request, TimeKey, cut, groups_by_time, leaf_schema, order_matters, time_key,
-};
+use super::aggregate::{Counts, Cut, Request, TimeKey, cut, groups_by_time, leaf_schema, time_key};
 use super::batch_cell::BatchCell;
 use super::deduplicate::Deduplication;
 use super::fragment::Fragment;
@@ -38,11 +35,12 @@ use super::planning::Planning;
 use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
-use super::tap::{Tap, TapKind};
-use super::{
-    IncrementalPlan, Input, OperatorNode, StaticTable, TargetTraits, WatermarkInput, mode, names, over, top,
-    window_keys,
+use super::survey::{
+    check, is_top, met_statics, nullable, order_matters_in, statics, text_above, text_between, top_aggregate,
+    visible_schema, watermarks,
 };
+use super::tap::{Tap, TapKind};
+use super::{IncrementalPlan, Input, OperatorNode, TargetTraits, WatermarkInput, mode, over, top, window_keys};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
@@ -54,7 +52,7 @@ use crate::planner::over::Over;
 use crate::planner::session_functions::gives_sessions;
 use crate::planner::top::TopNode;
 use crate::planner::watermark::WatermarkNode;
-use crate::planner::{any, expand, reads_stream, session_batch, stream_of};
+use crate::planner::{any, expand, reads_stream, session_batch, set_operations, stream_of};
 
 /// Plans a query for micro-batches.
 ///
@@ -103,7 +101,12 @@ pub async fn plan(
         order_matters: order_matters_in(&plan),
     };
     let part = cutter.cut(plan, Above { top: true, ..Above::OPERATOR }).await?;
-    let Cutter { inputs, watermarks, operators, cell, fixed_statics, .. } = cutter;
+    let Cutter { inputs, watermarks, mut operators, cell, fixed_statics, .. } = cutter;
+    let streams: BTreeSet<&str> = inputs.iter().map(|input| input.stream.name.as_str()).collect();
+    if let ([only], 1) = (&mut operators[..], streams.len()) {
+        // It can be fed by nothing else.
+        only.fed_by.clear();
+    }
     let remembers = !operators.is_empty();
     mode::check_target(mode, target, part.signed)?;
     let plan = if part.signed { retract::carry(part.plan)? } else { part.plan };
@@ -129,16 +132,9 @@ pub async fn plan(
     })
 }
 
-fn is_top(node: &LogicalPlan) -> bool {
-    TopNode::of(node).is_some()
-}
-
-fn visible_schema(plan: &LogicalPlan) -> SchemaRef {
-    nullable(plan.schema().inner())
-}
-
-fn nullable(schema: &SchemaRef) -> SchemaRef {
-    Arc::new(Schema::new(schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect::<Vec<_>>()))
+/// Whether a union is what [`crate::planner::set_operations`] makes of an EXCEPT or INTERSECT.
+fn is_of_set_operation(union: &Union) -> bool {
+    union.schema.fields().iter().any(|field| field.name() == set_operations::LEFT)
 }
 
 fn distinct_columns(distinct: &Distinct) -> Vec<(Option<TableReference>, FieldRef)> {
@@ -147,142 +143,6 @@ fn distinct_columns(distinct: &Distinct) -> Vec<(Option<TableReference>, FieldRe
         Distinct::On(on) => &on.schema,
     };
     schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
-}
-
-/// The first aggregate over a stream, from the top down.
-fn top_aggregate(plan: &LogicalPlan) -> Result<Option<Aggregate>> {
-    let mut found = None;
-    let walked = plan.apply(|node| {
-        if let LogicalPlan::Aggregate(aggregate) = node
-            && reads_stream(node)
-        {
-            found = Some(aggregate.clone());
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.map_err(Error::from)?;
-    Ok(found)
-}
-
-/// What the plan makes of the result of its topmost operator, as text: other rows if this is another.
-fn text_above(plan: &LogicalPlan, aggregate: Option<&Aggregate>) -> String {
-    let named = aggregate.map(Named::of).map(|named| [named.keys, named.functions].concat()).unwrap_or_default();
-    names::above(plan, aggregate, &named, |node| stream_of(node).is_some())
-}
-
-fn order_matters_in(plan: &LogicalPlan) -> bool {
-    any(plan, |node| match node {
-        LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().any(order_matters),
-        other => {
-            matches!(other, LogicalPlan::Distinct(Distinct::On(_)) | LogicalPlan::Limit(_) | LogicalPlan::Window(_))
-        }
-    })
-}
-
-/// `others`: it joins streams, gives rows their sessions or looks at the rows around them, which remembers too, but gives nothing
-/// that can be sent whole.
-fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -> Result<()> {
-    // What groups: its result can be sent whole.
-    let aggregates = any(plan, |node| {
-        let groups = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)));
-        (groups || is_top(node)) && reads_stream(node)
-    });
-    let on = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_))) && reads_stream(node);
-    let remembers = aggregates || any(plan, on);
-    let (mut sorts, limits) = (false, limits_result(plan));
-    let mut wrong = None;
-    let walked = plan.apply(|node| {
-        if !reads_stream(node) {
-            return Ok(TreeNodeRecursion::Jump);
-        }
-        sorts |= matches!(node, LogicalPlan::Sort(_));
-        let below = |n: &LogicalPlan| matches!(n, LogicalPlan::Sort(_)) && reads_stream(n);
-        let result = mode::check_node(node, output_mode)
-            .and_then(|()| mode::check_expressions(node, remembers || others, output_mode))
-            .and_then(|()| match node {
-                LogicalPlan::Aggregate(a) if any(&a.input, below) => {
-                    Err(Error::unsupported("ORDER BY below an aggregate can't run over a stream")
-                        .help("sort the result instead, in OUTPUT MODE COMPLETE, or add LIMIT n"))
-                }
-                _ => Ok(()),
-            });
-        if let Err(error) = result {
-            wrong = Some(error);
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.map_err(Error::from)?;
-    match wrong {
-        Some(error) => Err(error),
-        None => {
-            mode::check_top(output_mode, sorts, limits, aggregates)?;
-            if aggregates || remembers { Ok(()) } else { mode::check_stateless(output_mode) }
-        }
-    }
-}
-
-/// Whether what a plan gives, not what one of its operators is given, is limited.
-fn limits_result(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Limit(_) => reads_stream(plan),
-        LogicalPlan::Sort(sort) if sort.fetch.is_some() => reads_stream(plan),
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_) => false,
-        node if is_top(node) || is_join_of_streams(node) => false,
-        node => node.inputs().into_iter().any(limits_result),
-    }
-}
-
-fn watermarks(plan: &LogicalPlan) -> Result<usize> {
-    let mut count = 0;
-    let walked = plan.apply(|node| {
-        count += usize::from(WatermarkNode::of(node).is_some());
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.map_err(Error::from)?;
-    Ok(count)
-}
-
-/// The static tables that a plan reads, each once, by name.
-fn statics(plan: &LogicalPlan) -> Result<Vec<StaticTable>> {
-    let mut tables: Vec<StaticTable> = Vec::new();
-    let walked = plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            let name = scan.table_name.to_string();
-            if stream_of(node).is_none() && !tables.iter().any(|t| t.name == name) {
-                tables.push(StaticTable { name, provider: source_as_provider(&scan.source)? });
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.map_err(Error::from)?;
-    tables.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(tables)
-}
-
-/// The static tables that a node itself reads: on its other side, and in its subqueries.
-fn met_statics(node: &LogicalPlan) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for input in node.inputs().into_iter().filter(|input| !reads_stream(input)) {
-        names.extend(statics(input)?.into_iter().map(|table| table.name));
-    }
-    for expr in node.expressions() {
-        let walked = expr.apply(|e| {
-            let subquery = match e {
-                Expr::ScalarSubquery(subquery) => Some(subquery),
-                Expr::Exists(exists) => Some(&exists.subquery),
-                Expr::InSubquery(within) => Some(&within.subquery),
-                _ => None,
-            };
-            if let Some(subquery) = subquery {
-                names.extend(statics(&subquery.subquery)?.into_iter().map(|table| table.name));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        walked.map_err(Error::from)?;
-    }
-    Ok(names)
 }
 
 /// What is between a node and the sink.
@@ -310,6 +170,27 @@ struct Part {
     lag: i64,
     /// The operators whose results it reads, by their numbers.
     from: Vec<usize>,
+    /// The streams and operators whose rows it is made of, by name.
+    of: BTreeSet<String>,
+}
+
+/// What feeds an operator through one of its inputs.
+struct Fed {
+    from: Vec<usize>,
+    /// What it is made of, in words: see [`OperatorNode::fed_by`].
+    text: String,
+}
+
+impl Part {
+    /// As an operator's input; `before` is its plan before the cut.
+    fn feeds(&self, before: &LogicalPlan) -> Result<Fed> {
+        let mut text = self.of.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if self.signed {
+            let between = text_between(before)?;
+            text.extend([": ", between.as_str()].into_iter().filter(|_| !between.is_empty()));
+        }
+        Ok(Fed { from: self.from.clone(), text })
+    }
 }
 
 /// The work of one cut: what has been found so far.
@@ -336,7 +217,7 @@ impl Cutter<'_> {
     fn cut(&mut self, node: LogicalPlan, above: Above) -> BoxFuture<'_, Result<Part>> {
         async move {
             if !reads_stream(&node) {
-                return Ok(Part { plan: node, signed: false, lag: 0, from: Vec::new() });
+                return Ok(Part { plan: node, signed: false, lag: 0, from: Vec::new(), of: BTreeSet::new() });
             }
             if stream_of(&node).is_some() {
                 return self.stream(node);
@@ -374,9 +255,10 @@ impl Cutter<'_> {
         let name = if *n == 1 { stream.name.clone() } else { format!("{}#{n}", stream.name) };
         let leaf = Leaf::new(name.clone(), stream.source_schema.clone());
         let source = provider_as_source(leaf.table());
+        let of = BTreeSet::from([stream.name.clone()]);
         self.inputs.push(Input { name, stream, leaf });
         let plan = LogicalPlan::TableScan(TableScan { source, ..scan });
-        Ok(Part { plan, signed: false, lag: 0, from: Vec::new() })
+        Ok(Part { plan, signed: false, lag: 0, from: Vec::new(), of })
     }
 
     async fn watermark(&mut self, watermark: &WatermarkNode, above: Above) -> Result<Part> {
@@ -404,13 +286,15 @@ impl Cutter<'_> {
         let filters = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
         let above = Above { filters: above.filters || filters, ..above };
         let mut inputs = Vec::new();
-        let mut joined = Part { plan: LogicalPlan::default(), signed: false, lag: 0, from: Vec::new() };
+        let (plan, from, of) = Default::default();
+        let mut joined = Part { plan, signed: false, lag: 0, from, of };
         for input in node.inputs().into_iter().cloned().collect::<Vec<_>>() {
             let part = self.cut(input, above).await?;
             inputs.push(part.plan);
             joined.signed |= part.signed;
             joined.lag = joined.lag.max(part.lag);
             joined.from.extend(part.from);
+            joined.of.extend(part.of);
         }
         if joined.signed {
             self.fixed_statics.extend(met_statics(&node)?);
@@ -427,6 +311,12 @@ impl Cutter<'_> {
         let signed = parts.iter().any(|part| part.signed);
         let lag = parts.iter().map(|part| part.lag).max().unwrap_or_default();
         let from = parts.iter().flat_map(|part| part.from.iter().copied()).collect();
+        let mut of: BTreeSet<String> = parts.iter().flat_map(|part| part.of.iter().cloned()).collect();
+        if is_of_set_operation(&union) {
+            // Which rows are of which side matters; of a UNION it doesn't.
+            let side = |part: &Part| part.of.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            of = BTreeSet::from([parts.iter().map(side).collect::<Vec<_>>().join(" | ")]);
+        }
         let plan = if signed {
             let carried = |part: Part| if part.signed { retract::carry(part.plan) } else { retract::sign(part.plan) };
             let inputs = parts.into_iter().map(carried).map(|plan| plan.map(Arc::new)).collect::<Result<_>>()?;
@@ -435,7 +325,7 @@ impl Cutter<'_> {
             let inputs = parts.into_iter().map(|part| Arc::new(part.plan)).collect();
             LogicalPlan::Union(Union { inputs, schema: union.schema })
         };
-        Ok(Part { plan, signed, lag, from })
+        Ok(Part { plan, signed, lag, from, of })
     }
 
     async fn aggregate(&mut self, aggregate: Aggregate, above: Above) -> Result<Part> {
@@ -470,6 +360,7 @@ impl Cutter<'_> {
             OutputMode::Complete if above.top => Emit::All,
             _ => Emit::Changed { old: takes_back },
         };
+        let fed = input.feeds(&aggregate.input)?;
         let (below, linear) = if input.signed {
             let linear = linear::linear(&aggregate, retract::carry(input.plan)?, self.state)?;
             (linear.aggregate.clone(), Some(linear))
@@ -477,7 +368,6 @@ impl Cutter<'_> {
             let Aggregate { group_expr, aggr_expr, .. } = aggregate;
             (Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?, None)
         };
-        let operator = self.operators.len();
         let mut request = self.request(input.lag);
         let Cut { first, chain } = cut(&below, linear.as_ref(), time, emit, &mut request).await?;
         let name = chain.aggregate.name.clone();
@@ -485,12 +375,12 @@ impl Cutter<'_> {
             Some(linear) => linear.operator_columns(&chain.aggregate.output)?,
             None => below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect(),
         };
-        let leaf = self.operator(&name, chain, vec![(first, input.from)], input.lag, takes_back, above);
+        let leaf = self.operator(&name, chain, vec![(first, fed)], input.lag, takes_back, above);
         let mut plan = result_of(&of_operator, &leaf, takes_back)?;
         if let Some(linear) = linear {
             plan = linear.finish(plan, &columns, takes_back)?;
         }
-        Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
+        Ok(self.result(plan, takes_back, input.lag))
     }
 
     async fn distinct(&mut self, distinct: Distinct, above: Above) -> Result<Part> {
@@ -520,13 +410,12 @@ impl Cutter<'_> {
             let time = time_key(&aggregate);
             return self.aggregate_over(aggregate, part, time, above).await;
         }
-        let columns = distinct_columns(&distinct);
-        let operator = self.operators.len();
+        let (columns, fed) = (distinct_columns(&distinct), part.feeds(&input)?);
         let mut request = self.request(part.lag);
         let (fragment, spec) = deduplication.cut(part.plan, &mut request).await?;
         let name = spec.name.clone();
-        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, false, above);
-        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+        let leaf = self.operator(&name, spec, vec![(fragment, fed)], part.lag, false, above);
+        Ok(self.result(result_of(&columns, &leaf, false)?, false, part.lag))
     }
 
     /// In APPEND, and below another operator: the first rows there ever are.
@@ -544,6 +433,7 @@ impl Cutter<'_> {
             return Err(Error::unsupported("LIMIT without ORDER BY can't run over rows that are taken back: which n came first is no answer when they go")
                 .help("add ORDER BY to it"));
         }
+        let fed = part.feeds(&limit.input)?;
         let exprs = part.plan.schema().columns().into_iter().map(Expr::Column).enumerate();
         let plan =
             LogicalPlanBuilder::from(part.plan).project(exprs.map(|(n, e)| e.alias(format!("c{n}"))))?.build()?;
@@ -556,9 +446,9 @@ impl Cutter<'_> {
             codec: Arc::new(KeyCodec::new(&[])?),
             output: nullable(&fragment.schema()),
         };
-        let (name, operator) = (spec.name.clone(), self.operators.len());
-        let leaf = self.operator(&name, Arc::new(spec), vec![(fragment, part.from)], part.lag, false, above);
-        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag: part.lag, from: vec![operator] })
+        let name = spec.name.clone();
+        let leaf = self.operator(&name, Arc::new(spec), vec![(fragment, fed)], part.lag, false, above);
+        Ok(self.result(result_of(&columns, &leaf, false)?, false, part.lag))
     }
 
     async fn top(&mut self, top: &TopNode, above: Above) -> Result<Part> {
@@ -574,13 +464,13 @@ impl Cutter<'_> {
             OutputMode::Complete if above.top => Emit::All,
             _ => Emit::Changed { old: true },
         };
-        let operator = self.operators.len();
+        let fed = part.feeds(&top.input)?;
         let mut request = self.request(part.lag);
         let (fragment, spec) = top::cut(top, time, part.plan, part.signed, emit, &mut request).await?;
         let name = spec.name.clone();
-        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, takes_back, above);
+        let leaf = self.operator(&name, spec, vec![(fragment, fed)], part.lag, takes_back, above);
         let plan = result_of(&top::columns_of(top), &leaf, takes_back)?;
-        Ok(Part { plan, signed: takes_back, lag: part.lag, from: vec![operator] })
+        Ok(self.result(plan, takes_back, part.lag))
     }
 
     async fn over(&mut self, window: Window, above: Above) -> Result<Part> {
@@ -592,13 +482,13 @@ impl Cutter<'_> {
         if above.top {
             mode::check_target(self.mode, self.target, false)?;
         }
-        let operator = self.operators.len();
+        let fed = part.feeds(&window.input)?;
         let (fragment, spec) = over::cut(&over, part.plan, &mut self.request(part.lag)).await?;
         let name = spec.name.clone();
         let columns: Vec<_> = window.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
-        let leaf = self.operator(&name, spec, vec![(fragment, part.from)], part.lag, false, above);
+        let leaf = self.operator(&name, spec, vec![(fragment, fed)], part.lag, false, above);
         let lag = part.lag.saturating_add(over.lag());
-        Ok(Part { plan: result_of(&columns, &leaf, false)?, signed: false, lag, from: vec![operator] })
+        Ok(self.result(result_of(&columns, &leaf, false)?, false, lag))
     }
 
     fn request(&mut self, lag: i64) -> Request<'_> {
@@ -622,18 +512,20 @@ impl Cutter<'_> {
         let signed = [left.signed, right.signed];
         let takes_back = terms.takes_back(self.mode, signed);
         if above.top {
-            mode::check_stateless(self.mode)?;
+            mode::check_join_top(self.mode)?;
             mode::check_join_target(self.mode, self.target, takes_back)?;
         }
         let (lag, operator) = (left.lag.max(right.lag), self.operators.len());
+        let fed = [left.feeds(&terms.inputs[0])?, right.feeds(&terms.inputs[1])?];
         let inputs = [left.plan, right.plan];
         let ([first, second], spec) = join::cut(&terms, inputs, signed, &mut self.request(lag)).await?;
-        let leaf = self.operator("join", spec, vec![(first, left.from), (second, right.from)], lag, takes_back, above);
+        let [of_left, of_right] = fed;
+        let leaf = self.operator("join", spec, vec![(first, of_left), (second, of_right)], lag, takes_back, above);
         // What joins give is sorted where it shows, and else left as it comes: it may be much.
         self.operators[operator].ordered = if above.top { self.target.ordered } else { self.order_matters };
         let plan = result_of(&terms.columns, &leaf, takes_back)?;
         let behind = terms.bounds.as_ref().map_or(0, |bounds| bounds.lag());
-        Ok(Part { plan, signed: takes_back, lag: lag.saturating_add(behind), from: vec![operator] })
+        Ok(self.result(plan, takes_back, lag.saturating_add(behind)))
     }
 
     /// The rows of `SESSION(…)`.
@@ -668,16 +560,16 @@ impl Cutter<'_> {
         if above.top && takes_back {
             mode::check_takes_back(self.target, "sessions may become one")?;
         }
+        let fed = input.feeds(&aggregate.input)?;
         let Aggregate { group_expr, aggr_expr, .. } = aggregate;
         let below = Aggregate::try_new(Arc::new(input.plan), group_expr, aggr_expr)?;
-        let operator = self.operators.len();
         let mut request = self.request(input.lag);
         let (first, spec) = sessions::cut(&below, &keys, emit, &mut request).await?;
         let name = spec.aggregate.name.clone();
         let columns = below.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect::<Vec<_>>();
-        let leaf = self.operator(&name, spec, vec![(first, input.from)], input.lag, takes_back, above);
+        let leaf = self.operator(&name, spec, vec![(first, fed)], input.lag, takes_back, above);
         let plan = result_of(&columns, &leaf, takes_back)?;
-        Ok(Part { plan, signed: takes_back, lag: input.lag, from: vec![operator] })
+        Ok(self.result(plan, takes_back, input.lag))
     }
 
     /// Adds an operator; answers the leaf of its result.
@@ -685,17 +577,27 @@ impl Cutter<'_> {
         &mut self,
         name: &str,
         spec: Arc<dyn OperatorSpec>,
-        inputs: Vec<(Fragment, Vec<usize>)>,
+        inputs: Vec<(Fragment, Fed)>,
         lag: i64,
         signed: bool,
         above: Above,
     ) -> Arc<Leaf> {
         let leaf = Leaf::new(name, leaf_schema(spec.output(), signed));
-        let (inputs, from) = inputs.into_iter().unzip();
+        let (inputs, fed): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
+        let fed_by = fed.iter().map(|fed| fed.text.as_str()).collect::<Vec<_>>().join("; ");
+        let from = fed.into_iter().map(|fed| fed.from).collect();
         // What is above may depend on the order of its input.
         let ordered = self.target.ordered || !above.top;
-        self.operators.push(OperatorNode { spec, inputs, from, leaf: leaf.clone(), lag, signed, ordered });
+        self.operators.push(OperatorNode { spec, inputs, from, fed_by, leaf: leaf.clone(), lag, signed, ordered });
         leaf
+    }
+
+    /// The result of the operator that was added last, by its plan.
+    fn result(&self, plan: LogicalPlan, signed: bool, lag: i64) -> Part {
+        let operator = self.operators.len().saturating_sub(1);
+        let states = self.operators.last().map(|node| node.spec.states()).unwrap_or_default();
+        let of = states.first().map(|state| state.name().to_string()).into_iter().collect();
+        Part { plan, signed, lag, from: vec![operator], of }
     }
 }
 

@@ -4,7 +4,7 @@
 //! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
 //! rows and about what is remembered. A plan without either is left as it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -119,7 +119,26 @@ fn join_values(state: &SessionState, node: LogicalPlan) -> DfResult<Transformed<
     if !values_of(&node).iter().all(one) {
         return Ok(Transformed::no(node));
     }
-    ScalarSubqueryToJoin::new().rewrite(node, state)
+    ScalarSubqueryToJoin::new().rewrite(apart(node)?, state)
+}
+
+/// Gives the value of a subquery another name where a column beside it has its own: `sum(v)`, and the `sum(v)` of all.
+fn apart(node: LogicalPlan) -> DfResult<LogicalPlan> {
+    let taken: HashSet<String> =
+        node.inputs().iter().flat_map(|input| input.schema().fields()).map(|field| field.name().clone()).collect();
+    let one = |expr: Expr| {
+        let Expr::ScalarSubquery(subquery) = expr else { return Ok(Transformed::no(expr)) };
+        let columns = subquery.subquery.schema().columns();
+        let [column] = columns.as_slice() else { return Ok(Transformed::no(Expr::ScalarSubquery(subquery))) };
+        if !taken.contains(&column.name) {
+            return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
+        }
+        let plan = subquery.subquery.as_ref().clone();
+        let named = Expr::Column(column.clone()).alias(format!("value of {}", column.name));
+        let plan = LogicalPlanBuilder::from(plan).project([named])?.build()?;
+        Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })))
+    };
+    Ok(node.map_expressions(|expr| expr.transform_up(one))?.data)
 }
 
 /// Conditions of WHERE above a join of streams: to the side that they are of, or to the join.

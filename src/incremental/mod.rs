@@ -28,6 +28,7 @@ mod rehearsal;
 mod retract;
 mod session_rows;
 mod sessions;
+mod survey;
 mod tap;
 mod top;
 mod upsert_key;
@@ -102,6 +103,9 @@ pub struct OperatorNode {
     pub inputs: Vec<Fragment>,
     /// For each of them, the operators whose results it reads, by their numbers.
     pub from: Vec<Vec<usize>>,
+    /// What feeds each input, in words: the streams and operators and, where rows are taken back, what is made of their rows. A
+    /// part of what it remembers, as operators have their names by their places. Empty where nothing else could feed it.
+    pub fed_by: String,
     /// Where its result enters the fragments above it.
     pub leaf: Arc<Leaf>,
     /// What its watermark is behind the query's, in milliseconds.
@@ -110,6 +114,20 @@ pub struct OperatorNode {
     pub signed: bool,
     /// Rows in key order.
     pub ordered: bool,
+}
+
+impl OperatorNode {
+    /// What it remembers, known again by what computes it and what feeds it.
+    pub fn states(&self) -> Vec<StateSpec> {
+        let mut states = self.spec.states();
+        if !self.fed_by.is_empty() {
+            for StateSpec { stored, .. } in &mut states {
+                let made = stored.text.take().map_or_else(String::new, |text| format!("{text} "));
+                stored.text = Some(format!("{made}over {}", self.fed_by));
+            }
+        }
+        states
+    }
 }
 
 /// A query, ready to be run in micro-batches.
@@ -140,6 +158,6 @@ pub struct IncrementalPlan {
 impl IncrementalPlan {
     /// What its operators remember, in the order in which they run.
     pub fn states(&self) -> Vec<StateSpec> {
-        self.operators.iter().flat_map(|node| node.spec.states()).collect()
+        self.operators.iter().flat_map(OperatorNode::states).collect()
     }
 }

@@ -105,6 +105,25 @@ pub fn above(
     parts.join("; ")
 }
 
+/// Expressions as text, without relations where no two of them have a column of one name; `names` are those of an aggregate's
+/// columns.
+pub fn without_relations(exprs: &[Expr], names: &HashMap<String, String>) -> Vec<String> {
+    let qualified = Names::of(exprs.iter()).qualified;
+    let one = |expr: &Expr| {
+        let renamed = expr.clone().transform(|e| {
+            let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+            let name = match names.get(&column.name) {
+                Some(name) => name,
+                None if qualified => return Ok(Transformed::no(e)),
+                None => &column.name,
+            };
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name))))
+        });
+        renamed.map_or_else(|_| expr.to_string(), |expr| expr.data.to_string())
+    };
+    exprs.iter().map(one).collect()
+}
+
 fn renamed(expr: &Expr, names: &HashMap<&str, &str>) -> String {
     let renamed = expr.clone().transform(|e| {
         let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };

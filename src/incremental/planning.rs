@@ -7,12 +7,15 @@ use std::sync::Arc;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SessionState, TaskContext};
 
-/// Optimizer rules that take a stream, or the operator over it, out of a plan.
+/// Optimizer rules that take a stream, or the operator over it, out of a plan; and two that take the fields of a struct out of it
+/// further down, and name a column twice where the struct is needed as well.
 const HARMFUL: &[&str] = &[
     "single_distinct_aggregation_to_group_by",
     "replace_distinct_aggregate",
     "eliminate_filter",
     "propagate_empty_relation",
+    "extract_leaf_expressions",
+    "push_down_leaf_projections",
 ];
 
 /// Physical rules that merge the two halves of an aggregation, of which only the first is the fragment's.

@@ -11,6 +11,9 @@ use crate::state::Slot;
 /// A chain's number, while it has rows or a batch works on it.
 pub type ChainNumber = u32;
 
+/// So many keys are looked up at a time.
+pub const BLOCK: usize = 64;
+
 /// No slot, no chain.
 const NONE: u32 = u32::MAX;
 
@@ -72,6 +75,21 @@ impl JoinIndex {
         let (tag, key) = (keys.hashes[row] as u32, keys.bytes(row));
         let is_it = |entry: &Entry| entry.tag == tag && same(self.key(entry.chain), key);
         self.table.find(spread(tag), is_it).map(|entry| entry.chain)
+    }
+
+    /// [`JoinIndex::find`] for many rows, at most [`BLOCK`] of them: the waits for memory of one step overlap each other.
+    pub fn find_block(&self, keys: &Keys, rows: &[u32]) -> [Option<ChainNumber>; BLOCK] {
+        let mut found = [None; BLOCK];
+        for (row, found) in rows.iter().zip(&mut found) {
+            let tag = keys.hashes[*row as usize] as u32;
+            *found = self.table.find(spread(tag), |entry| entry.tag == tag).map(|entry| entry.chain);
+        }
+        for (row, found) in rows.iter().zip(&mut found) {
+            if found.is_some_and(|chain| !same(self.key(chain), keys.bytes(*row as usize))) {
+                *found = self.find(keys, *row as usize);
+            }
+        }
+        found
     }
 
     /// The chain of a row's key, and the number that the row gets in it.

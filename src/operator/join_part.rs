@@ -11,7 +11,7 @@ use arrow::compute::take;
 use arrow::datatypes::{UInt32Type, UInt64Type};
 
 use super::join::{JoinKind, JoinSide, JoinSpec};
-use super::join_index::JoinIndex;
+use super::join_index::{BLOCK, JoinIndex};
 use super::join_rows::{Changes, Rows, chosen};
 use super::node::OperatorPart;
 use super::{BatchInfo, ForgetBy, KeyedDelta, Output};
@@ -140,16 +140,19 @@ impl Part {
         // Where it matters only whether there is a partner, the key tells.
         let key_tells = spec.judges_once() && coming.side == 0 && spec.condition.is_none();
         let (mut at, mut slots) = (Vec::new(), Vec::new());
-        for (n, row) in select.iter().enumerate() {
-            let Some(chain) = self.index[1 - coming.side].find(coming.keys, *row as usize) else { continue };
-            if key_tells {
-                matches[n] = 1;
-                continue;
-            }
-            slots.extend(self.index[1 - coming.side].rows(chain));
-            at.resize(slots.len(), n as u32);
-            if slots.len() >= CHUNK {
-                self.candidates(coming, select, &mut at, &mut slots, &mut matches, states)?;
+        for (block, rows) in select.chunks(BLOCK).enumerate() {
+            let found = self.index[1 - coming.side].find_block(coming.keys, rows);
+            for (n, chain) in (block * BLOCK..).zip(&found[..rows.len()]) {
+                let Some(chain) = *chain else { continue };
+                if key_tells {
+                    matches[n] = 1;
+                    continue;
+                }
+                slots.extend(self.index[1 - coming.side].rows(chain));
+                at.resize(slots.len(), n as u32);
+                if slots.len() >= CHUNK {
+                    self.candidates(coming, select, &mut at, &mut slots, &mut matches, states)?;
+                }
             }
         }
         self.candidates(coming, select, &mut at, &mut slots, &mut matches, states)?;
