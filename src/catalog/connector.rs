@@ -51,7 +51,8 @@ pub fn connector_names_not_yet() -> impl Iterator<Item = &'static str> {
 }
 
 impl SourceConnector {
-    const ALL: &[SourceConnector] = &[
+    /// Every one, by name.
+    pub const ALL: &[SourceConnector] = &[
         SourceConnector::File,
         SourceConnector::Memory,
         SourceConnector::Nexmark,
@@ -154,7 +155,8 @@ impl SourceConnector {
 }
 
 impl SinkConnector {
-    const ALL: &[SinkConnector] =
+    /// Every one, by name.
+    pub const ALL: &[SinkConnector] =
         &[SinkConnector::Blackhole, SinkConnector::Console, SinkConnector::File, SinkConnector::Stdout];
 
     /// As written in `connector = '…'`.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::prelude::SessionContext;
 
@@ -55,6 +56,10 @@ struct Names {
     /// Those of the tables that are the result of a query (`INTO TABLE t`).
     results: BTreeSet<String>,
     sinks: BTreeMap<String, Arc<SinkDef>>,
+    /// The columns of streams, views and tables.
+    schemas: BTreeMap<String, SchemaRef>,
+    /// How many changes there were.
+    changes: u64,
 }
 
 impl Names {
@@ -64,6 +69,8 @@ impl Names {
         self.views.remove(name);
         self.tables.remove(name);
         self.results.remove(name);
+        self.schemas.remove(name);
+        self.changes += 1;
     }
 }
 
@@ -125,6 +132,23 @@ impl Catalog {
         self.lock().sinks.keys().cloned().collect()
     }
 
+    /// Another number after each change.
+    pub fn version(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Every stream, table and view with its columns, sorted by name.
+    pub fn relations(&self) -> Vec<(String, Kind, SchemaRef)> {
+        let names = self.lock();
+        let kind = |name: &str| match () {
+            () if names.streams.contains_key(name) => Some(Kind::Stream),
+            () if names.views.contains_key(name) => Some(Kind::View),
+            () => names.tables.contains_key(name).then_some(Kind::Table),
+        };
+        let all = names.schemas.iter().filter_map(|(name, schema)| Some((name.clone(), kind(name)?, schema.clone())));
+        all.collect()
+    }
+
     /// Adds a stream, in place of whatever had its name.
     pub fn add_stream(&self, stream: StreamDef) -> Result<()> {
         let stream = Arc::new(stream);
@@ -161,7 +185,9 @@ impl Catalog {
 
     /// Adds a sink, in place of one of its name.
     pub fn add_sink(&self, sink: SinkDef) {
-        self.lock().sinks.insert(sink.name.clone(), Arc::new(sink));
+        let mut names = self.lock();
+        names.sinks.insert(sink.name.clone(), Arc::new(sink));
+        names.changes += 1;
     }
 
     /// Forgets a stream, table or view.
@@ -174,7 +200,9 @@ impl Catalog {
 
     /// Forgets a sink.
     pub fn remove_sink(&self, name: &str) {
-        self.lock().sinks.remove(name);
+        let mut names = self.lock();
+        names.sinks.remove(name);
+        names.changes += 1;
     }
 
     /// The views that read `name`, sorted.
@@ -228,7 +256,9 @@ impl Catalog {
         self.context.deregister_table(bare(name))?;
         let mut names = self.lock();
         names.forget(name);
+        let schema = provider.schema();
         self.context.register_table(bare(name), provider)?;
+        names.schemas.insert(name.to_string(), schema);
         Ok(())
     }
 

@@ -44,7 +44,7 @@ impl<'a> End<'a> {
 }
 
 /// Words that can't be a name unless quoted: taken for one, they would hide that the name is missing.
-pub(super) const RESERVED: &[&str] = &[
+pub const RESERVED: &[&str] = &[
     "AND",
     "AS",
     "BY",

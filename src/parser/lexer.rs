@@ -50,7 +50,7 @@ impl Lexeme {
 pub(super) fn lex(text: &str, start: Location) -> Result<Vec<Lexeme>> {
     let mut raw: Vec<TokenWithSpan> = Vec::new();
     let outcome = Tokenizer::new(&LevadaDialect, text).tokenize_with_location_into_buf(&mut raw);
-    let mut places = Places { text, byte: 0, at: tokenizer::Location::new(1, 1) };
+    let mut places = Places::new(text);
     let mut lexemes = Vec::with_capacity(raw.len() / 2 + 1);
     for TokenWithSpan { token, span } in raw {
         let begin = places.advance_to(span.start);
@@ -66,14 +66,20 @@ pub(super) fn lex(text: &str, start: Location) -> Result<Vec<Lexeme>> {
 }
 
 /// The bytes that belong to places; it only moves forward, so that a whole text costs one walk.
-struct Places<'a> {
+pub(super) struct Places<'a> {
     text: &'a str,
     byte: usize,
     at: tokenizer::Location,
 }
 
-impl Places<'_> {
-    fn advance_to(&mut self, to: tokenizer::Location) -> usize {
+impl<'a> Places<'a> {
+    /// At the start of a text.
+    pub fn new(text: &'a str) -> Self {
+        Places { text, byte: 0, at: tokenizer::Location::new(1, 1) }
+    }
+
+    /// The byte of a place that is not before the last one.
+    pub fn advance_to(&mut self, to: tokenizer::Location) -> usize {
         let mut chars = self.text[self.byte..].chars();
         while self.at < to {
             let Some(c) = chars.next() else { break };

@@ -13,6 +13,8 @@ mod splitter;
 mod dialect;
 mod lexer;
 
+mod tokens;
+
 mod cursor;
 mod parse;
 
@@ -45,11 +47,13 @@ mod write_definition;
 mod tests;
 
 pub use canonical::canonical_query;
+pub use cursor::RESERVED;
 pub use literals::read_literals;
 pub use parse::parse_one;
 pub use scanner::{Pending, Scanner, Stop, bare_tokens, pending};
 pub use splitter::{Splitter, StatementText, parse_statements};
 pub use sqlparser::ast;
 pub use statement::*;
+pub use tokens::{TokenKind, TokenSpan, tokens};
 pub use walk::{Flow, walk, walk_mut};
 pub use windows::PARTITION_BY_ARGUMENT;

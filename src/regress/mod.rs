@@ -17,6 +17,7 @@ mod files;
 mod guard;
 mod head;
 mod inspect;
+mod keys;
 mod matrix;
 mod own;
 mod place;

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use super::compare;
 use super::guard::Guard;
+use super::keys::{Key, keys, move_file};
 use super::record::Program;
 use super::report::{Edit, Fault};
 use crate::error::Error;
 
-/// What a program's prompts are wide, and what they end with.
-const PROMPT: (u16, &str) = (8, "> ");
+/// How a program's prompt begins, and how wide it is at the least.
+const PROMPT: (&str, u16) = ("levada", 8);
 
 /// What a program came to: what it printed, its errors, and the code with which it ended, where it was waited for.
 #[derive(Debug)]
@@ -178,7 +179,9 @@ fn in_terminal(
     let command = command.args(&program.arguments).current_dir(folder).env("HOME", folder);
     // A terminal that shows everything, and nothing of what a user has set up.
     let mut command = command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
-    for name in ["XDG_CONFIG_HOME", "LEVADARC", "LEVADA_PAGER", "PAGER", "COLUMNS", "LINES"] {
+    let set_up =
+        ["NO_COLOR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "LEVADARC", "LEVADA_HISTORY", "LEVADA_PAGER", "PAGER"];
+    for name in set_up.into_iter().chain(["COLUMNS", "LINES"]) {
         command = command.env_remove(name);
     }
     let mut child = command.spawn(pts).map_err(wrong)?;
@@ -187,7 +190,7 @@ fn in_terminal(
     let mut screen = Screen { parser, bytes: reader(pty.clone()), patience, over: false };
     // A terminal's program leads a session, and so a group.
     let group = i32::try_from(child.id()).unwrap_or(0);
-    let typed = guard.with_process(group, || type_lines(program, &pty, &mut screen));
+    let typed = guard.with_process(group, || type_lines(program, folder, &pty, &mut screen));
     let status = if screen.over { child.wait().ok() } else { None };
     let _ = child.kill();
     let _ = child.wait();
@@ -200,17 +203,26 @@ fn in_terminal(
 }
 
 /// Types each line once the program asks for it.
-fn type_lines(program: &Program, pty: &pty_process::blocking::Pty, screen: &mut Screen) -> Result<(), Fault> {
+fn type_lines(
+    program: &Program,
+    folder: &Path,
+    pty: &pty_process::blocking::Pty,
+    screen: &mut Screen,
+) -> Result<(), Fault> {
     let mut before = String::new();
     for line in &program.input {
         screen.until_prompt(&before, line)?;
         before = screen.parser.screen().contents();
-        let keys = match line.strip_prefix('^').and_then(|key| key.chars().next().filter(|_| key.len() == 1)) {
-            Some(key) => vec![(key.to_ascii_uppercase() as u8) & 0x1f],
-            None => format!("{line}\r").into_bytes(),
-        };
-        let mut writer = pty;
-        writer.write_all(&keys).map_err(|e| Error::io("typing", &e))?;
+        for key in keys(line) {
+            match key {
+                Key::Bytes(bytes) => {
+                    let mut writer = pty;
+                    writer.write_all(&bytes).map_err(|e| Error::io("typing", &e))?;
+                }
+                Key::Wait(text) => screen.until_shown(&text)?,
+                Key::Move(from, to) => move_file(folder, &from, &to)?,
+            }
+        }
     }
     screen.until_prompt(&before, "its end")
 }
@@ -242,27 +254,47 @@ struct Screen {
 impl Screen {
     /// Shows what comes until the program asks for a line, on another screen than `before`; or until it ends.
     fn until_prompt(&mut self, before: &str, what: &str) -> Result<(), Fault> {
-        while !(self.over || self.asks() && self.parser.screen().contents() != before) {
+        let asks = |screen: &vt100::Screen| asks(screen) && screen.contents() != before;
+        self.until(asks, &format!("it did not ask for {what:?}"))
+    }
+
+    /// Shows what comes until the screen is as it should be; or until the program ends.
+    fn until(&mut self, ready: impl Fn(&vt100::Screen) -> bool, otherwise: &str) -> Result<(), Fault> {
+        while !(self.over || ready(self.parser.screen())) {
             match self.bytes.recv_timeout(self.patience) {
                 Ok(bytes) => self.parser.process(&bytes),
                 Err(RecvTimeoutError::Disconnected) => self.over = true,
                 Err(RecvTimeoutError::Timeout) => {
                     let screen = self.parser.screen().contents();
                     let seconds = self.patience.as_secs();
-                    return Err(Fault::text(format!(
-                        "it did not ask for {what:?} within {seconds} s; the screen:\n{screen}"
-                    )));
+                    return Err(Fault::text(format!("{otherwise} within {seconds} s; the screen:\n{screen}")));
                 }
             }
         }
         Ok(())
     }
 
-    fn asks(&self) -> bool {
-        let screen = self.parser.screen();
-        let (row, column) = screen.cursor_position();
-        let line = screen.contents_between(row, 0, row, column);
-        let padded = format!("{line:<width$}", width = usize::from(PROMPT.0));
-        column == PROMPT.0 && padded.ends_with(PROMPT.1)
+    /// Shows what comes until this text is among it.
+    fn until_shown(&mut self, text: &str) -> Result<(), Fault> {
+        let shows = |screen: &vt100::Screen| screen.contents().contains(text);
+        self.until(shows, &format!("it did not show {text:?}"))?;
+        match shows(self.parser.screen()) {
+            true => Ok(()),
+            false => Err(Fault::text(format!("it ended before it showed {text:?}"))),
+        }
     }
+}
+
+/// Whether the cursor stands behind a prompt: `levada> `, with marks such as `●2` between, or blanks and what is waited for.
+fn asks(screen: &vt100::Screen) -> bool {
+    let (row, column) = screen.cursor_position();
+    let line = screen.contents_between(row, 0, row, column);
+    let Some(prompt) = line.trim_end().strip_suffix('>') else { return false };
+    let is_first = prompt.strip_prefix(PROMPT.0).is_some_and(|marks| !marks.contains(char::is_alphabetic));
+    let is_next = prompt
+        .strip_prefix("    ")
+        .is_some_and(|rest| matches!(rest.trim(), "-" | "(" | "'" | "\"" | "`" | "$" | "/*"));
+    // One blank stands behind it.
+    let width = u16::try_from(line.trim_end().chars().count()).unwrap_or(u16::MAX);
+    column >= PROMPT.1 && column == width + 1 && (is_first || is_next)
 }

@@ -11,6 +11,7 @@ mod documentation;
 mod exact;
 mod insert;
 mod last;
+mod listing;
 mod progress;
 mod queries;
 mod samples;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use cancel::CancelToken;
 pub use last::LAST_RESULT;
+pub use listing::{FunctionName, Relation};
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

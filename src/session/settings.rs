@@ -35,7 +35,7 @@ pub(super) const QUERY_OPTIONS: &[OptionSpec] = &[
 ];
 
 /// The settings of a session.
-const SETTINGS: &[OptionSpec] = &[
+pub(super) const SETTINGS: &[OptionSpec] = &[
     OptionSpec {
         name: "clock",
         kind: OptionKind::OneOf(&["system", "manual"]),
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Name, value, description; sorted by name.
-    fn all_settings(&self) -> Vec<(String, Option<String>, &'static str)> {
+    pub(super) fn all_settings(&self) -> Vec<(String, Option<String>, &'static str)> {
         let state = self.context.state();
         let mut all: Vec<_> =
             state.config_options().entries().into_iter().map(|e| (e.key, e.value, e.description)).collect();

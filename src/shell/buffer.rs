@@ -28,11 +28,20 @@ pub(super) struct Buffer {
     read: usize,
     /// Bytes of the window from the statement's first to behind its last token.
     statement: Option<(usize, usize)>,
+    /// What was put in place of all that was read.
+    replaced: Option<String>,
 }
 
 impl Buffer {
     pub(super) fn new() -> Self {
-        Buffer { scanner: Scanner::new(), window: String::new(), first_line: 1, read: 0, statement: None }
+        Buffer {
+            scanner: Scanner::new(),
+            window: String::new(),
+            first_line: 1,
+            read: 0,
+            statement: None,
+            replaced: None,
+        }
     }
 
     /// Adds one line, with its newline. What was there before must have been taken.
@@ -112,7 +121,14 @@ impl Buffer {
     /// Puts a text in place of all that was read, to be read next.
     pub(super) fn replace(&mut self, text: &str) {
         *self = Buffer::new();
-        self.push_line(&format!("{}\n", text.trim_end()));
+        let text = format!("{}\n", text.trim_end());
+        self.push_line(&text);
+        self.replaced = Some(text);
+    }
+
+    /// The text that was put in place of all that was read, since this was asked last.
+    pub(super) fn take_replaced(&mut self) -> Option<String> {
+        self.replaced.take()
     }
 
     /// What an unfinished statement is waiting for.

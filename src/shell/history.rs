@@ -4,38 +4,46 @@
 
 use std::path::PathBuf;
 
-use rustyline::Editor;
+use rustyline::config::Config;
 use rustyline::history::{FileHistory, History};
 
+use super::editor::LineEditor;
 use super::output::say;
 use crate::error::{Error, Result};
+
+/// The file holds no more.
+const MOST_KEPT: usize = 10_000;
 
 /// The file, and whether it still works.
 pub(super) struct HistoryFile {
     path: Option<PathBuf>,
+    /// What is in it.
+    kept: FileHistory,
 }
 
 impl HistoryFile {
     /// Loads what is there.
-    pub(super) fn open(editor: &mut Editor<(), FileHistory>) -> Self {
+    pub(super) fn open(editor: &mut LineEditor) -> Self {
         let path = kept_in();
         if let Some(folder) = path.as_ref().and_then(|path| path.parent()) {
             // If this fails, so does the first line's saving, which says so.
             _ = std::fs::create_dir_all(folder);
         }
-        let mut history = HistoryFile { path };
+        let config = Config::builder().max_history_size(MOST_KEPT).map(rustyline::config::Builder::build);
+        let mut history = HistoryFile { path, kept: FileHistory::with_config(&config.unwrap_or_default()) };
         if let Some(path) = history.path.clone().filter(|path| path.exists())
-            && let Err(error) = editor.load_history(&path)
+            && let Err(error) = history.kept.load(&path)
         {
             history.give_up(&error.to_string());
         }
+        editor.history_mut().fill(history.kept.iter().cloned());
         history
     }
 
     /// Adds one entry, which may span lines.
-    pub(super) fn add(&mut self, editor: &mut Editor<(), FileHistory>, entry: &str) {
-        let saved = editor.add_history_entry(entry).and_then(|_| match &self.path {
-            Some(path) => editor.append_history(path),
+    pub(super) fn add(&mut self, editor: &mut LineEditor, entry: &str) {
+        let saved = editor.history_mut().add(entry).and_then(|_| match &self.path {
+            Some(path) => self.kept.add(entry).and_then(|_| self.kept.append(path)),
             None => Ok(()),
         });
         if let Err(error) = saved {

@@ -12,7 +12,9 @@
 mod answer;
 mod buffer;
 mod commands;
+mod complete;
 mod conditions;
+mod editor;
 mod ending;
 mod environment;
 mod execute;

@@ -1,28 +1,36 @@
 //! The shell in a terminal: reads lines, with a prompt that says what an unfinished statement is waiting for.
 
-use rustyline::config::Configurer;
+use std::io::IsTerminal;
+use std::time::Duration;
+
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
 
 use super::buffer::Buffer;
+use super::commands;
+use super::complete::Snapshot;
+use super::editor::{self, LineEditor, Look, Told, prompt};
 use super::history::HistoryFile;
 use super::output::say;
 use super::runner::{Flow, Origin, Shell};
+use super::terminal::{Screen, is_dumb};
 use super::turns::Turn;
+use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
+use crate::execution::QueryState;
 use crate::parser::Pending;
 
-const MOST_HISTORY: usize = 10_000;
 const TYPED: Origin<'static> = Origin { name: None, path: None };
+/// A second Ctrl-C within this time asks how to leave.
+const TWICE: Duration = Duration::from_secs(2);
 
 /// Reads and runs lines until `\q` or the end of input. Answers the exit code that `\q` asked for.
 ///
 /// # Errors
 /// The terminal can't be read.
 pub(super) fn run(shell: &mut Shell) -> Result<Option<u8>> {
-    let mut editor: Editor<(), FileHistory> = Editor::with_config(Config::builder().build()).map_err(terminal)?;
-    editor.set_max_history_size(MOST_HISTORY).map_err(terminal)?;
+    let colours = shell.settings.paints(std::io::stdout().is_terminal()) && !is_dumb();
+    let look = Look { colours, unicode: Screen::now().unicode };
+    let mut editor = editor::open(look).map_err(terminal)?;
     let mut history = HistoryFile::open(&mut editor);
     if let Some(turns) = &shell.turns {
         // There is none where stdin or stdout is no terminal, or a dumb one.
@@ -32,19 +40,20 @@ pub(super) fn run(shell: &mut Shell) -> Result<Option<u8>> {
     if !shell.settings.quiet {
         say(&format!("levada {} · \\? for help, \\q to leave", env!("CARGO_PKG_VERSION")));
     }
-    let mut loop_ = Loop { buffer: Buffer::new(), typed: String::new(), interrupts: 0 };
+    let mut loop_ = Loop { buffer: Buffer::new(), typed: String::new(), interrupted: None, look };
     loop {
         match loop_.read(shell, &mut editor)? {
             Read::Line(line) => {
                 let flow = loop_.run(shell, &line);
+                if flow == Flow::Stop {
+                    // In a terminal an error only ends what was typed with it.
+                    loop_.buffer = Buffer::new();
+                }
                 if let Some(entry) = loop_.take_entry() {
                     history.add(&mut editor, &entry);
                 }
-                match flow {
-                    Flow::Leave(code) => return Ok(code),
-                    // In a terminal an error only ends what was typed with it.
-                    Flow::Stop => loop_.buffer = Buffer::new(),
-                    Flow::Next => {}
+                if let Flow::Leave(code) = flow {
+                    return Ok(code);
                 }
             }
             Read::Nothing => {}
@@ -61,31 +70,41 @@ enum Read {
 
 struct Loop {
     buffer: Buffer,
-    /// The lines since a statement or command began, for the history.
+    /// The lines since a statement or command began, or what an editor made of them, for the history.
     typed: String,
-    /// Ctrl-C on an empty line, one after the other.
-    interrupts: usize,
+    /// Since the last Ctrl-C, where nothing was entered behind it.
+    interrupted: Option<Stopwatch>,
+    look: Look,
 }
 
 impl Loop {
-    fn read(&mut self, shell: &Shell, editor: &mut Editor<(), FileHistory>) -> Result<Read> {
+    fn read(&mut self, shell: &Shell, editor: &mut LineEditor) -> Result<Read> {
+        let pending = self.buffer.pending();
+        let queries = shell.session.query_states();
+        if let Some(assist) = editor.helper_mut() {
+            let snapshot = Snapshot::of(&shell.session, &assist.snapshot(), commands::shapes);
+            assist.begin(snapshot, if pending == Pending::Empty { "" } else { &self.typed });
+        }
+        let running =
+            queries.iter().filter(|(_, state)| matches!(state, QueryState::Running | QueryState::Paused)).count();
+        let failed = queries.iter().any(|(_, state)| *state == QueryState::Failed);
         if let Some(turns) = &shell.turns {
             turns.begin(Turn::Editing);
         }
-        let line = editor.readline(prompt(self.buffer.pending()));
+        let told = Told { running, failed, skips: !shell.conditions.active() };
+        let line = editor.readline(&prompt(pending, told, self.look));
         if let Some(turns) = &shell.turns {
             turns.begin(Turn::Running);
         }
         match line {
             Ok(line) => {
-                self.interrupts = 0;
+                self.interrupted = None;
                 Ok(Read::Line(line))
             }
             Err(ReadlineError::Interrupted) => {
                 self.buffer = Buffer::new();
                 self.typed.clear();
-                self.interrupts += 1;
-                if self.interrupts == 2 {
+                if self.interrupted.replace(Stopwatch::start()).is_some_and(|since| since.elapsed() < TWICE) {
                     say("\\q or Ctrl-D leaves");
                 }
                 Ok(Read::Nothing)
@@ -107,9 +126,12 @@ impl Loop {
         }
         for line in text.lines() {
             self.buffer.push_line(&format!("{line}\n"));
-            match shell.run_ready(&mut self.buffer, TYPED) {
-                Flow::Next => {}
-                flow => return flow,
+            let flow = shell.run_ready(&mut self.buffer, TYPED);
+            if let Some(edited) = self.buffer.take_replaced() {
+                self.typed = edited;
+            }
+            if flow != Flow::Next {
+                return flow;
             }
         }
         Flow::Next
@@ -124,44 +146,10 @@ impl Loop {
     }
 }
 
-fn prompt(pending: Pending) -> &'static str {
-    match pending {
-        Pending::Empty | Pending::Complete { .. } => "levada> ",
-        Pending::Statement => "     -> ",
-        Pending::Quote('"') => "     \"> ",
-        Pending::Quote('`') => "     `> ",
-        Pending::Quote(_) => "     '> ",
-        Pending::Comment => "    /*> ",
-        Pending::Parenthesis => "     (> ",
-        Pending::Dollar => "     $> ",
-    }
-}
-
 fn terminal(error: ReadlineError) -> Error {
     let error = match error {
         ReadlineError::Io(error) => error,
         other => std::io::Error::other(other.to_string()),
     };
     Error::io("can't use the terminal", &error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_prompt_is_as_wide_as_the_first() {
-        for text in ["", "SELECT", "SELECT '", "SELECT \"", "SELECT `", "(", "/*", "$$"] {
-            assert_eq!(prompt(crate::parser::pending(text)).len(), "levada> ".len(), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_prompt_says_what_is_missing() {
-        for (text, sign) in
-            [("SELECT 1", "->"), ("SELECT 'a", "'>"), ("SELECT (1", "(>"), ("/* a", "/*>"), ("$x$", "$>")]
-        {
-            assert!(prompt(crate::parser::pending(text)).trim() == sign, "{text}");
-        }
-    }
 }

@@ -15,7 +15,9 @@ mod variables;
 mod words;
 
 use super::buffer::Buffer;
+use super::complete::Shape;
 use super::runner::{Flow, Origin, Shell};
+use super::settings::OPTIONS;
 use crate::error::{Error, Result, closest};
 
 /// One command: its names, its arguments, what it does, and how.
@@ -115,6 +117,21 @@ impl Call<'_> {
 /// The first command of a line, and what stands behind it.
 pub(super) fn cut(line: &str) -> (&str, &str) {
     words::cut(line, |name| find(name).is_some_and(|entry| entry.takes == Takes::Line))
+}
+
+/// Every name with its arguments, for completion.
+pub(super) fn shapes() -> Vec<Shape> {
+    let arguments = |entry: &Entry| match entry.names.contains(&"\\pset") {
+        true => entry.arguments.replacen("OPTION", &OPTIONS.map(|option| option.name).join("|"), 1),
+        false => entry.arguments.to_string(),
+    };
+    // `quit`, `exit` and `help` are words like others.
+    let named = |name: &&&str| name.starts_with(['\\', '.']);
+    let shapes = |entry: &'static Entry| {
+        let names = entry.names.iter().filter(named);
+        names.map(|name| Shape { name, arguments: arguments(entry) }).collect::<Vec<_>>()
+    };
+    entries().flat_map(shapes).collect()
 }
 
 /// Runs one command.
