@@ -231,6 +231,9 @@ impl SinkConnector {
     }
 }
 
+/// Puts a sink before the console of a query.
+pub type AroundConsole = Arc<dyn Fn(&SinkContext, Box<dyn Sink>) -> Box<dyn Sink> + Send + Sync>;
+
 /// What of a session the sinks that show something need.
 #[derive(Clone)]
 pub struct Shown {
@@ -242,6 +245,8 @@ pub struct Shown {
     pub empty_batches: bool,
     /// What has no place in the console's format.
     pub notices: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Around console sinks that are opened from now on.
+    pub around_console: Arc<std::sync::Mutex<Option<AroundConsole>>>,
 }
 
 /// Opens a stream's source for one reader.
@@ -315,7 +320,12 @@ pub fn open_console(context: SinkContext, shown: &Shown) -> Result<Box<dyn Sink>
         empty_batches: shown.empty_batches,
         notices: shown.notices.clone(),
     };
-    Ok(Box::new(sink::console::open(&context, shown.output.clone(), style)))
+    let console = Box::new(sink::console::open(&context, shown.output.clone(), style));
+    let around = shown.around_console.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    Ok(match around {
+        Some(around) => around(&context, console),
+        None => console,
+    })
 }
 
 /// `INTO BLACKHOLE`

@@ -10,7 +10,8 @@ mod stream;
 pub mod types;
 
 pub use connector::{
-    Shown, SinkConnector, SourceConnector, connector_names, connector_names_not_yet, open_blackhole, open_console,
+    AroundConsole, Shown, SinkConnector, SourceConnector, connector_names, connector_names_not_yet, open_blackhole,
+    open_console,
 };
 pub use create_stream::{Created, create};
 pub use feedback::refuse_feedback;

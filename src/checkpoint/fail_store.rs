@@ -76,6 +76,10 @@ impl Store for FailStore {
         self.inner.get(path)
     }
 
+    fn length(&self, path: &str) -> Option<u64> {
+        self.inner.length(path)
+    }
+
     fn list(&self, folder: &str) -> Result<Vec<String>> {
         self.inner.list(folder)
     }

@@ -237,6 +237,10 @@ impl Store for LocalStore {
         }
     }
 
+    fn length(&self, path: &str) -> Option<u64> {
+        fs::metadata(self.resolve(path).ok()?).ok().map(|file| file.len())
+    }
+
     fn list(&self, folder: &str) -> Result<Vec<String>> {
         let mut names = self.names(folder)?;
         names.retain(|name| !name.starts_with(TEMPORARY));

@@ -17,6 +17,10 @@ pub trait Store: Debug + Send + Sync {
     fn put_new(&self, path: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()>;
     /// The file's bytes; `None` when it isn't there.
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
+    /// How long a file is, where that costs next to nothing to know.
+    fn length(&self, _path: &str) -> Option<u64> {
+        None
+    }
     /// Names of files and folders in a folder, sorted, without temporary ones; empty when it isn't there.
     fn list(&self, folder: &str) -> Result<Vec<String>>;
     /// Removes a file; one that isn't there is no error.

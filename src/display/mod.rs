@@ -8,6 +8,7 @@
 //! ```
 
 mod cell;
+mod chart;
 mod delimited;
 mod error;
 mod fit;
@@ -16,6 +17,8 @@ mod grid;
 mod html;
 mod json;
 mod kept;
+mod lines;
+mod sparkline;
 mod style;
 #[cfg(test)]
 mod tests;
@@ -25,8 +28,11 @@ mod vertical;
 mod visible;
 mod writer;
 
+pub use chart::{bar_chart, label_columns};
 pub use error::render_error;
 pub use format::Format;
+pub use lines::line_chart;
+pub use sparkline::sparkline;
 pub use style::{ALERT, BOLD, DIM, PLAIN, Style, Written, for_file, for_terminal, paint};
 pub use texts::row_texts;
 pub use visible::{visible, visible_lines};

@@ -14,6 +14,8 @@ mod operators;
 mod progress;
 /// The thread of a query: triggers, orders, the end.
 mod query_thread;
+/// What was read and told of nowhere yet.
+mod reading;
 /// Whether a query is still the one that made a checkpoint.
 mod restart;
 /// `INTO TABLE t`, kept with the state.
@@ -62,6 +64,7 @@ use crate::error::{Result, Span};
 pub use crate::incremental::TargetTraits;
 use crate::parser::{OutputMode, Trigger};
 use crate::sink::{Sink, SinkContext};
+use crate::state::Loaded;
 
 /// What every query of a session shares.
 #[derive(Clone)]
@@ -76,6 +79,8 @@ pub struct Engine {
     pub failures: Arc<dyn Fn(&str) + Send + Sync>,
     /// Whether the statement that starts a query was cancelled while it waits.
     pub given_up: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// What the query has loaded of its states.
+    pub loaded: Arc<Loaded>,
     /// No batch runs but by [`QueryHandle::step`], whatever the trigger; the trigger still says when a step finds it due, and when
     /// the query ends.
     pub stepped: bool,

@@ -12,7 +12,7 @@ use crate::delta::keys::split;
 use crate::error::{Error, Result};
 use crate::incremental::OperatorNode;
 use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
-use crate::state::{OperatorState, StateTable, Times};
+use crate::state::{Loaded, OperatorState, StateTable, Times};
 
 /// What was changed in one state in a batch, for the state's file.
 #[derive(Default)]
@@ -62,12 +62,18 @@ pub(super) struct Operators {
 
 impl Operators {
     /// Loads what the operator remembered after batch `version`, and makes partitions that know nothing of a batch.
-    pub fn open(store: &Arc<dyn Store>, node: &OperatorNode, partitions: usize, version: Option<u64>) -> Result<Self> {
+    pub fn open(
+        store: &Arc<dyn Store>,
+        node: &OperatorNode,
+        partitions: usize,
+        version: Option<u64>,
+        loaded: &Loaded,
+    ) -> Result<Self> {
         let (spec, specs) = (&node.spec, node.states());
         let open = |spec: &StateSpec| {
             let times = |keys: &[ArrayRef]| spec.times(keys);
             let times = spec.forget.map(|by| (by.column + 1, &times as &Times<'_>));
-            OperatorState::open(store.clone(), &spec.shape(partitions), version, times)
+            OperatorState::open(store.clone(), &spec.shape(partitions), version, times, loaded)
         };
         let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;
         let parts = (0..partitions).map(|_| spec.clone().part().map(Part::new)).collect::<Result<_>>()?;

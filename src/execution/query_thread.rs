@@ -76,6 +76,7 @@ impl QueryThread {
             (self.run.engine.failures)(&notice);
         }
         let QueryThread { run, shared, .. } = self;
+        shared.reading.forget();
         // The lease ends before anybody hears of the end, so that a START on the same checkpoint finds it free.
         drop(run);
         shared.update(|inner| {
@@ -127,7 +128,8 @@ impl QueryThread {
                 Order::Look => self.look()?,
                 Order::Drain => self.drain()?,
                 Order::Verify => {
-                    let verified = self.run.verify(&self.shared.given_up);
+                    let verified = self.run.verify(&self.shared.given_up, &self.shared.verifying);
+                    self.shared.verifying.forget();
                     self.shared.update(|inner| inner.verified = Some(verified));
                 }
                 Order::Batch => {
@@ -340,6 +342,7 @@ impl QueryThread {
             inner.progress.push(document, keep);
             inner.samples.add(samples);
             inner.state_rows = state_rows;
+            self.shared.reading.end_run();
         });
         self.keep_facts();
         Ok(Some(next.batch))

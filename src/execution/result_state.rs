@@ -11,7 +11,7 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::sink::table::ResultTable;
 use crate::state::schema::StateSchema;
-use crate::state::{OperatorState, Shape};
+use crate::state::{Loaded, OperatorState, Shape};
 
 /// A result table's rows as a keyed state: the row is the key, how often it is there is the value.
 pub struct ResultState {
@@ -45,8 +45,9 @@ impl ResultState {
         shape: Shape,
         schema: &SchemaRef,
         version: Option<u64>,
+        loaded: &Loaded,
     ) -> Result<Self> {
-        let state = OperatorState::open(store, &shape, version, None)?;
+        let state = OperatorState::open(store, &shape, version, None, loaded)?;
         let kept = ResultState { table, state, shape };
         kept.fill(schema)?;
         Ok(kept)
@@ -58,10 +59,16 @@ impl ResultState {
     }
 
     /// The same table as of another version: what was done since is undone.
-    pub fn reopen(self, store: Arc<dyn Store>, schema: &SchemaRef, version: Option<u64>) -> Result<Self> {
+    pub fn reopen(
+        self,
+        store: Arc<dyn Store>,
+        schema: &SchemaRef,
+        version: Option<u64>,
+        loaded: &Loaded,
+    ) -> Result<Self> {
         let (table, shape) = (self.table.clone(), self.shape.clone());
         drop(self);
-        ResultState::open(store, table, shape, schema, version)
+        ResultState::open(store, table, shape, schema, version, loaded)
     }
 
     /// See [`OperatorState::keep_schema`].

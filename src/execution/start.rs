@@ -110,7 +110,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     run.reload()?;
     if let (Some(table), Some(shape)) = (spec.result_table, result) {
         let (store, version) = (run.checkpoint.store(), run.next_id.checked_sub(1));
-        run.result = Some(ResultState::open(store, table, shape, &run.plan.output, version)?);
+        run.result = Some(ResultState::open(store, table, shape, &run.plan.output, version, &engine.loaded)?);
     }
     open_sources(&run.plan, &run.checkpoint, false, &mut sources)?;
     run.sources = sources.into_iter().flatten().collect();
@@ -122,6 +122,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         inner.ends_with_input = run.inputs_end();
         inner.watermark = run.watermarks.query();
     });
+    shared.reading.begin(&run.plan);
     let handle = QueryHandle::new(shared.clone());
     let resumed = run.next_id.checked_sub(1);
     let (stop_after, tally) = (spec.stop_after, Tally::default());
@@ -213,14 +214,30 @@ impl Run {
         let version = self.next_id.checked_sub(1);
         let _ = self.with_sink(|sink| sink.abort());
         let _ = self.dead_letters.abort();
+        self.expect_load(version);
+        let loaded = &self.engine.loaded;
         if let Some(result) = self.result.take() {
-            self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version)?);
+            self.result = Some(result.reopen(self.checkpoint.store(), &self.plan.output, version, loaded)?);
         }
         // The old ones' threads end before the files are read.
         self.operators.clear();
         let (store, partitions) = (self.checkpoint.store(), self.settings.partitions.max(1));
-        let open = |node: &OperatorNode| Operators::open(&store, node, partitions, version);
+        let open = |node: &OperatorNode| Operators::open(&store, node, partitions, version, loaded);
         self.operators = self.plan.operators.iter().map(open).collect::<Result<_>>()?;
         Ok(())
+    }
+
+    /// Says how much will be loaded, for who waits for it.
+    fn expect_load(&self, version: Option<u64>) {
+        let Some(version) = version else { return };
+        let store = self.checkpoint.store();
+        let names = self.plan.states().into_iter().map(|state| state.stored.operator);
+        for folder in names.chain(["result".to_string()]).map(|name| format!("state/{name}")) {
+            if store.length(&format!("{folder}/schema")).is_some() {
+                // What is wrong with the files is told when they are read.
+                let length = crate::state::versions::length(store.as_ref(), &folder, version);
+                self.engine.loaded.expect(length.unwrap_or(0));
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ use arrow::array::RecordBatch;
 use serde_json::Value;
 
 use super::progress::ProgressLog;
+use super::reading::Reading;
 use super::samples::{BadSample, LateSample, Samples};
 use super::trigger::ends;
 use super::verify::Verified;
@@ -78,6 +79,10 @@ pub(super) struct Shared {
     /// Nobody waits for VERIFY any more.
     pub given_up: Arc<AtomicBool>,
     pub watchers: Arc<Watchers>,
+    /// Of the batch that runs.
+    pub reading: Reading,
+    /// Of VERIFY.
+    pub verifying: Reading,
     /// See [`super::Engine::stepped`].
     pub stepped: bool,
     inner: Mutex<Inner>,
@@ -189,6 +194,8 @@ impl Shared {
             abandon,
             given_up: Arc::default(),
             watchers,
+            reading: Reading::default(),
+            verifying: Reading::default(),
             stepped,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
@@ -252,6 +259,16 @@ impl QueryHandle {
     /// The last `last` progress documents, oldest first, as JSON objects (Spark's fields, see the checkpoint docs).
     pub fn progress(&self, last: usize) -> Vec<Value> {
         self.shared.lock().progress.last(last)
+    }
+
+    /// Rows that the batch that runs has read so far; its progress document will tell of them.
+    pub fn reading(&self) -> u64 {
+        self.shared.reading.rows()
+    }
+
+    /// Rows that VERIFY has read so far.
+    pub fn verified_rows(&self) -> u64 {
+        self.shared.verifying.rows()
     }
 
     /// Waits until it is known how far the sources are read, or the query has ended, or its user has lost patience.

@@ -21,6 +21,7 @@ use super::dead_letter::DeadLetterSinks;
 use super::difference::{Differences, Multiset};
 use super::operators::Operators;
 use super::progress::Measured;
+use super::reading::Reading;
 use super::run::{Run, lock};
 use super::statics::StaticVersions;
 use super::streaming_query::StateContents;
@@ -52,7 +53,7 @@ impl Run {
     ///
     /// # Errors
     /// Corrupt: what is held differs. InvalidInput, Unsupported, Conflict: the query can't be run again with the same result.
-    pub(super) fn verify(&mut self, given_up: &Arc<AtomicBool>) -> Result<Verified> {
+    pub(super) fn verify(&mut self, given_up: &Arc<AtomicBool>, reading: &Reading) -> Result<Verified> {
         let Some(last) = self.next_id.checked_sub(1) else {
             return Err(Error::invalid(format!(
                 "query {} has committed no batch: there is nothing to verify",
@@ -64,12 +65,14 @@ impl Run {
         self.check_same_statics(last)?;
         let collected = Arc::new(Mutex::new(Multiset::default()));
         let mut again = self.again(&collected, given_up)?;
+        reading.begin(&again.plan);
         let how = match one_by_one {
             Some(why) => {
                 for batch in 0..=last {
                     let late = batch.checked_sub(1).map(|before| self.checkpoint.offsets(before)).transpose()?;
                     let entry = self.checkpoint.offsets(batch)?;
                     again.run_over(batch, &entry, late.and_then(|entry| entry.watermark))?;
+                    reading.add_run();
                 }
                 format!("batches 0 to {last}, run again one by one, as {why}")
             }
@@ -170,7 +173,8 @@ impl Run {
         let failpoints = Failpoints::default();
         let checkpoint = Checkpoint::temporary(self.checkpoint.query(), failpoints.clone())?;
         let store = checkpoint.store();
-        let open = |node: &crate::incremental::OperatorNode| Operators::open(&store, node, partitions, None);
+        let open =
+            |node: &crate::incremental::OperatorNode| Operators::open(&store, node, partitions, None, &engine.loaded);
         let sink = Collect { rows: collected.clone(), replace: self.plan.mode == OutputMode::Complete };
         Ok(Run {
             name: self.name.clone(),

@@ -46,6 +46,8 @@ pub struct Leaf {
     schema: SchemaRef,
     state: Mutex<LeafState>,
     rows: AtomicU64,
+    /// The rows of a run that is over.
+    told: AtomicBool,
     /// All bad records are kept.
     keeps_bad: AtomicBool,
 }
@@ -60,8 +62,8 @@ impl Leaf {
     /// A leaf that gives nothing until it is filled.
     pub fn new(name: impl Into<String>, schema: SchemaRef) -> Arc<Self> {
         let state = Mutex::new(LeafState { run: 0, input: LeafInput::Nothing, bad_records: None });
-        let (rows, keeps_bad) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Leaf { name: name.into(), schema, state, rows, keeps_bad })
+        let (rows, told, keeps_bad) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Leaf { name: name.into(), schema, state, rows, told, keeps_bad })
     }
 
     /// The columns of its input.
@@ -76,11 +78,22 @@ impl Leaf {
         state.input = input;
         state.bad_records = None;
         self.rows.store(0, Ordering::Relaxed);
+        self.told.store(false, Ordering::Relaxed);
     }
 
     /// Rows given in this run.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Rows given so far by a run that goes on.
+    pub fn running_rows(&self) -> u64 {
+        if self.told.load(Ordering::Relaxed) { 0 } else { self.rows() }
+    }
+
+    /// The run is over, and its rows are told of elsewhere.
+    pub fn end_run(&self) {
+        self.told.store(true, Ordering::Relaxed);
     }
 
     /// Keeps all bad records of each run, not only the first.

@@ -14,6 +14,7 @@ mod crash;
 mod expect;
 mod feed;
 mod files;
+mod gestures;
 mod guard;
 mod head;
 mod inspect;

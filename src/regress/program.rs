@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use super::compare;
+use super::gestures::Gesture;
 use super::guard::Guard;
 use super::keys::{Key, keys, move_file};
 use super::record::Program;
@@ -211,6 +212,10 @@ fn type_lines(
 ) -> Result<(), Fault> {
     let mut before = String::new();
     for line in &program.input {
+        if let Some(gesture) = Gesture::read(line)? {
+            gesture.make(pty, screen)?;
+            continue;
+        }
         screen.until_prompt(&before, line)?;
         before = screen.parser.screen().contents();
         for key in keys(line) {
@@ -243,8 +248,8 @@ fn reader(pty: std::sync::Arc<pty_process::blocking::Pty>) -> Receiver<Vec<u8>> 
 }
 
 /// The screen of a terminal, and what is still to be shown on it.
-struct Screen {
-    parser: vt100::Parser,
+pub(super) struct Screen {
+    pub(super) parser: vt100::Parser,
     bytes: Receiver<Vec<u8>>,
     patience: Duration,
     /// The program has ended.
@@ -275,7 +280,7 @@ impl Screen {
     }
 
     /// Shows what comes until this text is among it.
-    fn until_shown(&mut self, text: &str) -> Result<(), Fault> {
+    pub(super) fn until_shown(&mut self, text: &str) -> Result<(), Fault> {
         let shows = |screen: &vt100::Screen| screen.contents().contains(text);
         self.until(shows, &format!("it did not show {text:?}"))?;
         match shows(self.parser.screen()) {

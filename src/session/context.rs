@@ -14,6 +14,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use futures::{StreamExt, TryStreamExt};
 
 use super::queries::Queries;
+use super::work::Running;
 use super::{Answer, CancelToken, Session, lock};
 use crate::catalog::types::SqlTypes;
 use crate::clock::Clock;
@@ -77,6 +78,7 @@ impl Session {
             notices,
             failures,
             given_up: Arc::new(move || cancel.is_cancelled()),
+            loaded: Arc::default(),
             stepped,
         })
     }
@@ -131,6 +133,7 @@ impl Session {
     pub(super) fn run(&self, state: &SessionState, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
         self.block_on(async {
             let physical = state.create_physical_plan(plan).await?;
+            self.runs(Running::Plan(physical.clone()));
             execute_stream(physical, state.task_ctx()).map_err(Error::from)
         })
     }

@@ -22,10 +22,12 @@ mod start;
 mod tables;
 mod target;
 mod watch;
+mod work;
 
 pub use cancel::CancelToken;
 pub use last::LAST_RESULT;
 pub use listing::{FunctionName, Relation};
+pub use work::Work;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +36,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::prelude::SessionContext;
 
-use crate::catalog::{Catalog, Shown};
+use crate::catalog::{AroundConsole, Catalog, Shown};
 use crate::clock::{Clock, Millis};
 use crate::error::{Error, Result};
 use crate::execution::{QueryHandle, QuerySettings};
@@ -99,6 +101,10 @@ pub struct Session {
     /// A query that has been forgotten since had failed.
     forgotten_failure: AtomicBool,
     cancel: CancelToken,
+    /// The query that WATCH runs or looks at.
+    watched: Mutex<Option<QueryHandle>>,
+    /// What the last statement has run.
+    running: Mutex<Option<work::Running>>,
     shown: Shown,
     notices: Arc<dyn Fn(&str) + Send + Sync>,
     failures: Arc<dyn Fn(&str) + Send + Sync>,
@@ -131,11 +137,14 @@ impl Session {
             started: AtomicBool::new(false),
             forgotten_failure: AtomicBool::new(false),
             cancel: CancelToken::default(),
+            watched: Mutex::default(),
+            running: Mutex::default(),
             shown: Shown {
                 output: options.output,
                 console_format: Arc::new(Mutex::new(options.console_format)),
                 empty_batches: options.empty_batches,
                 notices: options.notices.clone(),
+                around_console: Arc::default(),
             },
             notices: options.notices,
             failures: options.failures,
@@ -155,6 +164,7 @@ impl Session {
 
     fn execute_here(&self, statement: &ParsedStatement) -> Result<Answer> {
         self.cancel.clear();
+        *lock(&self.running) = None;
         match &statement.statement {
             Statement::CreateStream(create) => self.create_stream(create, statement),
             Statement::CreateSink(create) => self.create_sink(create, statement),
@@ -191,6 +201,26 @@ impl Session {
     /// The query of that name, running or ended.
     pub fn handle(&self, query: &str) -> Option<QueryHandle> {
         lock(&self.queries).get(query).map(|entry| entry.handle.clone())
+    }
+
+    /// The queries that this session started, by name.
+    pub fn handles(&self) -> Vec<QueryHandle> {
+        lock(&self.queries).values().map(|entry| entry.handle.clone()).collect()
+    }
+
+    /// The query of that name that WATCH runs or looks at.
+    pub fn watched_query(&self, query: &str) -> Option<QueryHandle> {
+        lock(&self.watched).clone().filter(|handle| handle.name() == query)
+    }
+
+    /// Whether batches run only when they are asked for: the clock stands still.
+    pub fn is_stepped(&self) -> bool {
+        self.clock().is_manual()
+    }
+
+    /// Console sinks that are opened from now on, those of WATCH too, have this around them.
+    pub fn put_around_consoles(&self, around: AroundConsole) {
+        *lock(&self.shown.around_console) = Some(around);
     }
 
     /// The time of the session's clock, in milliseconds.

@@ -10,6 +10,7 @@ use arrow::array::{StringArray, UInt64Array};
 use arrow::datatypes::SchemaRef;
 
 use super::target::Uses;
+use super::work::Running;
 use super::{Answer, Session, lock};
 use crate::checkpoint::failpoint::Action;
 use crate::error::{Error, Result, closest};
@@ -113,7 +114,9 @@ impl Session {
 
     /// Holds a query against the rows that it has read: what was compared, and its rows.
     pub(super) fn verify_query(&self, name: &Name) -> Result<Answer> {
-        let verified = self.query(name)?.verify(&|| self.cancel.is_cancelled())?;
+        let query = self.query(name)?;
+        self.runs(Running::Verify(query.clone()));
+        let verified = query.verify(&|| self.cancel.is_cancelled())?;
         let (what, rows): (Vec<_>, Vec<_>) = verified.compared.into_iter().unzip();
         let verdict = what.iter().map(|_| Some("equal")).collect::<StringArray>();
         let answer = Answer::table(vec![

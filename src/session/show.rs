@@ -23,8 +23,10 @@ impl Session {
             Show::Settings => self.show_settings(),
             Show::Setting(name) => self.show_setting(name),
             Show::Progress { query, last, json } => self.show_progress(query.as_ref(), *last, *json),
-            Show::ProgressLive => Err(Error::not_yet("SHOW PROGRESS LIVE")
-                .help("SHOW PROGRESS lists the batches there were; SHOW STATUS tells what a query does now")),
+            Show::ProgressLive => {
+                Err(Error::unsupported("SHOW PROGRESS LIVE wants a terminal that somebody types into")
+                    .help("SHOW PROGRESS lists the batches there were; SHOW STATUS tells what a query does now"))
+            }
             Show::Status(query) => self.show_status(query.as_ref()),
             Show::State(query) => self.show_state(query),
             Show::Failpoints => self.show_failpoints(),

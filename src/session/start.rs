@@ -10,6 +10,7 @@ use super::queries::{QueryEntry, is_live};
 use super::select::default_mode;
 use super::settings::QUERY_OPTIONS;
 use super::target::{Destination, OpenSink, Uses};
+use super::work::Running;
 use super::{Answer, Session, lock, settings};
 use crate::catalog::refuse_feedback;
 use crate::error::{Error, Result, Span};
@@ -100,7 +101,9 @@ impl Session {
 
     /// Starts a query; from now on the clock is fixed.
     pub(super) fn begin(&self, spec: QuerySpec) -> Result<execution::QueryHandle> {
-        let handle = execution::start(&self.engine()?, spec)?;
+        let engine = self.engine()?;
+        self.runs(Running::Start(engine.loaded.clone()));
+        let handle = execution::start(&engine, spec)?;
         self.started.store(true, Ordering::SeqCst);
         Ok(handle)
     }

@@ -18,6 +18,7 @@ use futures::TryStreamExt;
 use super::context::bounded;
 use super::ddl::{Claim, canonical, kept};
 use super::insert::count;
+use super::work::Running;
 use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
@@ -154,6 +155,7 @@ impl Session {
         }
         let partitions = self.block_on(async {
             let physical = state.create_physical_plan(&input).await?;
+            self.runs(Running::Plan(physical.clone()));
             let streams = execute_stream_partitioned(physical, state.task_ctx())?;
             let collected = streams.into_iter().map(TryStreamExt::try_collect::<Vec<_>>);
             futures::future::try_join_all(collected).await.map_err(Error::from)

@@ -45,6 +45,7 @@ impl Session {
             dead_letters: DeadLetters::default(),
         };
         let handle = self.begin(spec).map_err(|e| e.at(Some(query.span)))?;
+        *lock(&self.watched) = Some(handle.clone());
         let ended = || self.cancel.is_cancelled() || limit.reached();
         match handle.await_until(AwaitUntil::Termination, None, &ended) {
             Ok(()) => {}
@@ -62,7 +63,9 @@ impl Session {
 
     /// Shows what the batches of a running query change from now on, beside its own target.
     fn watch_query(&self, name: &Name, until: Option<WatchUntil>) -> Result<Answer> {
-        let watch = self.query(name)?.watch().map_err(|e| e.at(Some(name.span)))?;
+        let query = self.query(name)?;
+        let watch = query.watch().map_err(|e| e.at(Some(name.span)))?;
+        *lock(&self.watched) = Some(query);
         let limit = Limit::new(until);
         let open = match self.writes_to_console(name) {
             false => self.console().open,

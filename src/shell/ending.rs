@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::live;
 use super::output::{Output, say};
 use super::terminal::Modes;
 use super::turns::{Turn, Turns};
@@ -123,6 +124,7 @@ impl Ending {
 
     /// Exits now, with what was written so far.
     pub(super) fn exit(&self, code: u8) -> ! {
+        live::restore();
         self.output.try_flush();
         if self.turns.as_ref().is_some_and(|turns| turns.turn() == Turn::Editing)
             && let Some(modes) = &self.modes

@@ -1,11 +1,13 @@
 //! One statement: its variables replaced, run, printed, and remembered.
 
 use super::answer::Printer;
-use super::last::{self, LastResult};
+use super::last::{self, Keeper, LastResult};
 use super::output::say;
+use super::progress_bar::Progress;
 use super::record;
 use super::runner::Shell;
 use super::settings::PrintSettings;
+use super::terminal::Screen;
 use super::turns::Turn;
 use super::variables::bind;
 use crate::clock::Stopwatch;
@@ -38,12 +40,18 @@ impl Shell {
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
         let _foreground = ending.foreground(&text);
-        let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error));
+        let progress = self.progress_of(&statement);
+        let answer = self.execute(&statement).map_err(|error| self.last.result.explain(error));
+        let answer = match progress {
+            Some(progress) => answer.map(|answer| progress.until_shown(answer, self.shows_rows_as_they_come())),
+            None => answer,
+        };
         if as_they_come {
             return self.print(answer?, true, &watch);
         }
         if self.recording.is_none() {
-            return self.print_and_keep(answer?, &watch);
+            let rows = self.print_and_keep(answer?, &watch)?;
+            return self.view_started(&statement).map(|()| rows);
         }
         let outcome = answer.and_then(|answer| {
             let (answer, heard) = record::hear(answer);
@@ -60,7 +68,53 @@ impl Shell {
                 say(&why);
             }
         }
-        outcome
+        outcome.and_then(|rows| self.view_started(&statement).map(|()| rows))
+    }
+
+    /// Runs a statement and keeps its rows as the last result, without printing them.
+    ///
+    /// # Errors
+    /// It fails, or answers no rows.
+    pub(super) fn run_unprinted(&mut self, text: &str, at: Location) -> Result<()> {
+        self.last.statement = Some(text.to_string());
+        let outcome = self.try_unprinted(text, at);
+        self.tell(outcome.as_ref().map(|rows| *rows));
+        outcome.map(|_| ())
+    }
+
+    fn try_unprinted(&mut self, text: &str, at: Location) -> Result<u64> {
+        let text = self.ready(text, at)?;
+        let statement = parse_one(&text, at)?;
+        let ending = self.ending.clone();
+        let _foreground = ending.foreground(&text);
+        let _progress = self.progress_of(&statement);
+        let answer = self.session.execute(&statement).map_err(|error| self.last.result.explain(error))?;
+        let (answer, keeper) = last::keep(answer);
+        let (Answer::Rows { rows, .. }, Some(keeper)) = (answer, keeper) else {
+            return Err(Error::invalid("the statement answers no rows"));
+        };
+        let cancel = self.session.cancel_token();
+        let mut count = 0;
+        for batch in rows {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled { message: "cancelled".to_string() });
+            }
+            count += batch?.num_rows() as u64;
+        }
+        self.remember(keeper)?;
+        Ok(count)
+    }
+
+    /// The bar of a statement that takes its time.
+    fn progress_of(&self, statement: &ParsedStatement) -> Option<Progress> {
+        self.turns.as_ref().and_then(|turns| Progress::begin(&self.session, turns, &statement.statement))
+    }
+
+    /// Whether the first rows of a result are on the terminal before the last are there.
+    fn shows_rows_as_they_come(&self) -> bool {
+        let redirected = self.once.is_some() || self.redirect.is_some();
+        let (format, _) = self.settings.look(Some(Screen::now()));
+        self.output.is_terminal && !redirected && !format.is_for_people()
     }
 
     /// Runs a statement and answers the values of its rows, of which there may be so many.
@@ -115,7 +169,7 @@ impl Shell {
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
         let _foreground = ending.foreground(sql);
-        let answer = self.session.execute(&statement)?;
+        let answer = self.execute(&statement)?;
         self.print(answer, as_they_come, &watch).map(|_| ())
     }
 
@@ -162,14 +216,17 @@ impl Shell {
     fn print_and_keep(&mut self, answer: Answer, watch: &Stopwatch) -> Result<u64> {
         let (answer, keeper) = last::keep(answer);
         let rows = self.print(answer, false, watch)?;
-        if let Some(keeper) = keeper {
-            self.last.result = keeper.finish();
-            self.session.keep_result(match &self.last.result {
-                LastResult::Kept(schema, batches) => Some((schema, batches)),
-                _ => None,
-            })?;
-        }
+        keeper.map_or(Ok(()), |keeper| self.remember(keeper))?;
         Ok(rows)
+    }
+
+    /// Makes what was kept the table `_`.
+    fn remember(&mut self, keeper: Keeper) -> Result<()> {
+        self.last.result = keeper.finish();
+        self.session.keep_result(match &self.last.result {
+            LastResult::Kept(schema, batches) => Some((schema, batches)),
+            _ => None,
+        })
     }
 
     /// The text as it is run: variables replaced, values bound; shown where that was asked for.

@@ -11,6 +11,7 @@
 
 mod answer;
 mod buffer;
+mod chart;
 mod commands;
 mod complete;
 mod conditions;
@@ -23,8 +24,10 @@ mod history;
 mod input;
 mod invocation;
 mod last;
+mod live;
 mod output;
 mod pager;
+mod progress_bar;
 mod rc;
 mod record;
 mod redirect;
@@ -152,12 +155,17 @@ fn open(invocation: &Invocation, mut settings: PrintSettings) -> Result<Shell> {
         test: None,
     };
     let session = Arc::new(Session::new(options)?);
+    let desk = turns.as_ref().and_then(|_| live::desk());
+    if let Some(desk) = &desk {
+        session.put_around_consoles(desk.around_consoles());
+    }
     let ending = Ending::watch(session.clone(), output.clone(), turns.clone(), quiet, invocation.timeout)?;
     Ok(Shell {
         session,
         output,
         ending,
         turns,
+        desk,
         settings,
         failures,
         keep_going: invocation.keep_going || interactive,

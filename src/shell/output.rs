@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::transcript;
-use super::turns::{Turn, Turns};
+use super::turns::Turns;
 use crate::display::{for_file, for_terminal};
 use crate::sink::SharedOutput;
 
@@ -96,8 +96,8 @@ struct StdoutWriter {
 impl Write for StdoutWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
-        // While somebody types, a batch is shown as a whole, by flush.
-        let typing = self.turns.as_ref().is_some_and(|turns| turns.turn() == Turn::Editing);
+        // While somebody types or looks, a batch is shown as a whole, by flush.
+        let typing = self.turns.as_ref().is_some_and(|turns| turns.turn().holds_the_terminal());
         if self.buffer.len() >= BUFFER && !typing {
             self.drain()?;
         }

@@ -37,6 +37,9 @@ pub(super) fn run(shell: &mut Shell) -> Result<Option<u8>> {
         let printer = editor.create_external_printer().ok();
         turns.start(printer.map(|printer| Box::new(printer) as _)).map_err(|error| terminal(error.into()))?;
     }
+    if let Some(desk) = &shell.desk {
+        desk.begin_typing();
+    }
     if !shell.settings.quiet {
         say(&format!("levada {} · \\? for help, \\q to leave", env!("CARGO_PKG_VERSION")));
     }

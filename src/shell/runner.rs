@@ -11,6 +11,7 @@ use super::environment::Environment;
 use super::failures::Failures;
 use super::input::Input;
 use super::last::Last;
+use super::live::Desk;
 use super::output::{Output, say};
 use super::redirect::Redirect;
 use super::settings::PrintSettings;
@@ -33,6 +34,8 @@ pub(super) struct Shell {
     pub(super) ending: Arc<Ending>,
     /// Of a terminal that somebody types into.
     pub(super) turns: Option<Arc<Turns>>,
+    /// The live views of a terminal.
+    pub(super) desk: Option<Arc<Desk>>,
     pub(super) settings: PrintSettings,
     /// What was told of queries that failed.
     pub(super) failures: Failures,

@@ -8,7 +8,7 @@ use crate::display::{Format, Style};
 use crate::error::{Error, Result, closest};
 
 /// Rows of a table that a terminal shows.
-const MOST_ROWS: usize = 40;
+pub(super) const MOST_ROWS: usize = 40;
 
 /// When a table is written one column a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub(super) struct PrintSettings {
     pub(super) plain: bool,
     /// Nothing is left out or cut for a terminal.
     pub(super) whole: bool,
+    /// WATCH and START QUERY open a live view.
+    pub(super) live: bool,
 }
 
 impl Default for PrintSettings {
@@ -88,6 +90,7 @@ impl Default for PrintSettings {
             colour: Colour::Never,
             plain: false,
             whole: false,
+            live: true,
         }
     }
 }
@@ -169,7 +172,7 @@ pub(super) struct PrintOption {
 }
 
 /// Every print option.
-pub(super) const OPTIONS: [PrintOption; 14] = [
+pub(super) const OPTIONS: [PrintOption; 15] = [
     PrintOption {
         name: "format",
         takes: "FORMAT|auto",
@@ -325,6 +328,13 @@ pub(super) const OPTIONS: [PrintOption; 14] = [
             };
             Ok(())
         },
+    },
+    PrintOption {
+        name: "live",
+        takes: "on|off",
+        help: "whether WATCH and START QUERY open a live view, at the prompt of a terminal",
+        show: |s| on_off(s.live),
+        set: |s, value| turn(&mut s.live, value),
     },
 ];
 

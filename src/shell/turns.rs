@@ -23,6 +23,15 @@ pub(super) enum Turn {
     Printing,
     /// A line is edited.
     Editing,
+    /// A live view has the terminal.
+    Viewing,
+}
+
+impl Turn {
+    /// Nothing else may be written now.
+    pub(super) fn holds_the_terminal(self) -> bool {
+        matches!(self, Turn::Editing | Turn::Viewing)
+    }
 }
 
 /// What waits to be shown, and whose turn it is.
@@ -52,8 +61,8 @@ impl Turns {
     /// Hands the turn on. Batches that could not be shown while a line was edited are written first.
     pub(super) fn begin(&self, turn: Turn) {
         let mut state = self.lock();
-        let batches = std::mem::take(&mut state.batches);
-        if turn != Turn::Editing && !batches.is_empty() {
+        let batches = if turn.holds_the_terminal() { String::new() } else { std::mem::take(&mut state.batches) };
+        if !turn.holds_the_terminal() && !batches.is_empty() {
             // A terminal that is gone is noticed by whoever writes the answer.
             _ = write_stdout(batches.as_bytes());
         }
@@ -68,13 +77,26 @@ impl Turns {
         self.changed.notify_all();
     }
 
+    /// The notices that nobody has shown, for a view.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notices).lines().map(str::to_string).collect()
+    }
+
+    /// What is held back while somebody has the terminal: batches, then notices.
+    pub(super) fn take_held(&self) -> (String, String) {
+        let mut state = self.lock();
+        let held = (std::mem::take(&mut state.batches), std::mem::take(&mut state.notices));
+        self.changed.notify_all();
+        held
+    }
+
     /// Shows what a sink or an answer wrote.
     pub(super) fn show(&self, text: &str) -> io::Result<()> {
         let mut state = self.lock();
-        while state.turn == Turn::Editing && state.batches.len() >= MOST_WAITING {
+        while state.turn.holds_the_terminal() && state.batches.len() >= MOST_WAITING {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.turn != Turn::Editing {
+        if !state.turn.holds_the_terminal() {
             return write_stdout(text.as_bytes());
         }
         state.batches.push_str(text);
@@ -109,7 +131,9 @@ impl Turns {
     /// Waits for something that may be shown now.
     fn next(&self) -> (Turn, String, String) {
         let mut state = self.lock();
-        while state.turn == Turn::Printing || (state.notices.is_empty() && state.batches.is_empty()) {
+        while matches!(state.turn, Turn::Printing | Turn::Viewing)
+            || (state.notices.is_empty() && state.batches.is_empty())
+        {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let shown = (state.turn, std::mem::take(&mut state.batches), std::mem::take(&mut state.notices));
@@ -160,6 +184,22 @@ mod tests {
         turns.begin(Turn::Editing);
         turns.show("-- Batch: 1\n").unwrap();
         assert_eq!(shown.recv().unwrap(), "-- Batch: 1\n");
+    }
+
+    #[test]
+    fn what_comes_while_a_view_is_open_is_shown_when_it_is_left() {
+        let (turns, shown) = started();
+        turns.begin(Turn::Viewing);
+        turns.show("-- Batch: 0\n").unwrap();
+        turns.notice("query p failed");
+        assert_eq!(turns.take_held(), ("-- Batch: 0\n".to_string(), "query p failed\n".to_string()));
+        turns.notice("query q failed");
+        turns.show("-- Batch: 1\n").unwrap();
+        assert_eq!(turns.take_notices(), ["query q failed"]);
+        turns.notice("query r failed");
+        assert!(shown.try_recv().is_err());
+        turns.begin(Turn::Editing);
+        assert_eq!(shown.recv().unwrap(), "-- Batch: 1\nquery r failed\n");
     }
 
     #[test]

@@ -128,6 +128,10 @@ fn a_lost_or_damaged_snapshot_only_lengthens_the_recovery() {
         (recovery.snapshot.map(|s| s.index.version), recovery.deltas, recovery.passed_over.len())
     };
     assert_eq!(stand(6), (Some(4), vec![5, 6], 0));
+    let length = |file: &str| fs::metadata(dir.path().join("state/agg").join(file)).unwrap().len();
+    let files = ["4.snapshot", "5.delta", "6.delta"].map(length);
+    assert_eq!(super::versions::length(&store, FOLDER, 6).unwrap(), files.iter().sum::<u64>());
+    assert_eq!(super::versions::length(&store, FOLDER, 1).unwrap(), length("0.delta") + length("1.delta"));
     assert_eq!(stand(4), (Some(4), vec![], 0));
     assert_eq!(stand(3), (Some(2), vec![3], 0));
     assert_eq!(stand(1), (None, vec![0, 1], 0));

@@ -8,6 +8,8 @@
 mod by_time;
 /// One file of state: a delta or a snapshot.
 pub mod file;
+/// How far loading has come.
+mod loaded;
 /// Which rows belong to a group.
 mod members;
 /// All partitions of an operator, loaded and kept.
@@ -19,5 +21,6 @@ mod table;
 /// Which files make up a version, and which are no longer needed.
 pub mod versions;
 
+pub use loaded::Loaded;
 pub use operator_state::{OperatorState, Shape, Spread, Times};
 pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

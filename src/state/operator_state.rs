@@ -11,6 +11,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use super::file::{self, Kind, Owner};
+use super::loaded::Loaded;
 use super::schema::{StateSchema, changed, read_schema, write_schema};
 use super::table::{Frozen, StateTable, select_rows};
 use super::versions;
@@ -19,7 +20,7 @@ use crate::delta::keys::{KeyCodec, Keys, split};
 use crate::error::{Error, Result};
 
 /// Rows of a file from which on threads are worth their start.
-const WORTH_A_THREAD: usize = 4096;
+const WORTH_A_THREAD: u64 = 4096;
 
 /// Rows, their keys, and which of them each partition holds.
 type Keyed = (RecordBatch, Keys, Vec<Vec<u32>>);
@@ -105,6 +106,7 @@ impl OperatorState {
         shape: &Shape,
         version: Option<u64>,
         times: Option<(usize, &Times<'_>)>,
+        loaded: &Loaded,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
         let unwritten = match read_schema(store.as_ref(), &folder)? {
@@ -126,7 +128,7 @@ impl OperatorState {
             notices: Vec::new(),
         };
         if let Some(version) = version {
-            state.load(shape, version)?;
+            state.load(shape, version, loaded)?;
             if let Some((columns, times)) = times {
                 state.partitions.iter().try_for_each(|partition| lock(partition).set_times(columns, times))?;
             }
@@ -143,7 +145,7 @@ impl OperatorState {
         }
     }
 
-    fn load(&mut self, shape: &Shape, version: u64) -> Result<()> {
+    fn load(&mut self, shape: &Shape, version: u64, loaded: &Loaded) -> Result<()> {
         let recovery = versions::recover(self.store.as_ref(), &self.folder, &self.owner, version)?;
         let passed_over = recovery.passed_over.iter();
         self.notices.extend(passed_over.map(|damaged| {
@@ -151,19 +153,35 @@ impl OperatorState {
         }));
         if let Some(snapshot) = recovery.snapshot {
             self.since_snapshot.snapshot_bytes = snapshot.index.upserts.bytes;
-            self.put(shape, snapshot.upserts, Vec::new())?;
+            let read = (loaded, snapshot.index.upserts.bytes);
+            self.put(shape, snapshot.upserts, Vec::new(), Some(read))?;
         }
         for delta in recovery.deltas {
             let contents = file::read(self.store.as_ref(), &self.folder, &self.owner, Kind::Delta, delta)?;
             self.since_snapshot.deltas += 1;
             self.since_snapshot.delta_bytes += contents.index.upserts.bytes + contents.index.deletes.bytes;
-            self.put(shape, contents.upserts, contents.deletes)?;
+            let read = (loaded, contents.index.upserts.bytes + contents.index.deletes.bytes);
+            self.put(shape, contents.upserts, contents.deletes, Some(read))?;
         }
         Ok(())
     }
 
-    /// Puts a file's rows in, every partition by a thread of its own where there are many.
-    fn put(&self, shape: &Shape, upserts: Vec<RecordBatch>, deletes: Vec<RecordBatch>) -> Result<()> {
+    /// Puts a file's rows in, every partition by a thread of its own where there are many. `read`: where it is counted, and the file's bytes.
+    fn put(
+        &self,
+        shape: &Shape,
+        upserts: Vec<RecordBatch>,
+        deletes: Vec<RecordBatch>,
+        read: Option<(&Loaded, u64)>,
+    ) -> Result<()> {
+        let rows = upserts.iter().chain(&deletes).map(|batch| batch.num_rows() as u64).sum::<u64>();
+        // Half of the work is to find the keys of rows, and half to put these in.
+        let count = |part: usize, put: bool| {
+            if let Some((loaded, bytes)) = read.filter(|_| rows > 0) {
+                let bytes = u128::from(bytes) * part as u128 / u128::from(rows) / 2;
+                loaded.add(if put { part as u64 } else { 0 }, bytes as u64);
+            }
+        };
         let width = shape.keys.fields().len();
         let one = |batch: &RecordBatch| -> Result<Keyed> {
             let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
@@ -174,6 +192,7 @@ impl OperatorState {
                     split(&keys, self.partitions.len())
                 }
             };
+            count(batch.num_rows(), false);
             Ok((batch.clone(), keys, parts))
         };
         let load = |n: usize, upserts: &[Keyed], deletes: &[Keyed]| -> Result<()> {
@@ -181,13 +200,14 @@ impl OperatorState {
             for (batch, keys, parts) in upserts {
                 let rows = select_rows(batch, parts[n].clone())?;
                 table.load(rows, keys, &parts[n]);
+                count(parts[n].len(), true);
             }
             for (_, keys, parts) in deletes {
                 table.unload(keys, &parts[n]);
+                count(parts[n].len(), true);
             }
             Ok(())
         };
-        let rows: usize = upserts.iter().chain(&deletes).map(RecordBatch::num_rows).sum();
         if rows < WORTH_A_THREAD {
             let keyed = |batches: &[RecordBatch]| batches.iter().map(one).collect::<Result<Vec<_>>>();
             let (upserts, deletes) = (keyed(&upserts)?, keyed(&deletes)?);
@@ -222,7 +242,7 @@ impl OperatorState {
 
     /// Writes rows and takes keys out, as a file's are: for a state whose owner keeps its own memory.
     pub fn apply(&self, shape: &Shape, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<()> {
-        self.put(shape, upserts.to_vec(), deletes.to_vec())
+        self.put(shape, upserts.to_vec(), deletes.to_vec(), None)
     }
 
     /// The partitions, to be worked on.

@@ -77,6 +77,19 @@ pub fn recover(store: &dyn Store, folder: &str, owner: &Owner, version: u64) -> 
     Ok(recovery)
 }
 
+/// How many bytes the files of `version` have, as far as the store knows: what is read where none is damaged.
+///
+/// # Errors
+/// Those of [`list_versions`].
+pub fn length(store: &dyn Store, folder: &str, version: u64) -> Result<u64> {
+    let versions = list_versions(store, folder)?;
+    let snapshot = versions.snapshots.range(..=version).next_back().copied();
+    let first = snapshot.map_or(0, |snapshot| snapshot + 1);
+    let deltas = versions.deltas.iter().filter(|n| (first..=version).contains(*n)).map(|n| (Kind::Delta, *n));
+    let files = snapshot.map(|n| (Kind::Snapshot, n)).into_iter().chain(deltas);
+    Ok(files.filter_map(|(kind, n)| store.length(&file::path(folder, kind, n))).sum())
+}
+
 /// The deltas `first ..= last`, all of which must be there.
 fn deltas(
     store: &dyn Store,

@@ -58,13 +58,10 @@ const FAMILIES: [Family; 8] = [
 ];
 
 /// Commands that other shells have, and what there is here in their place.
-const ELSEWHERE: [(&str, &str); 18] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("\\copy", "COPY … TO 'file', or \\g file"),
     ("\\crosstabview", ""),
-    ("\\live", "WATCH NAME prints the batches of a query"),
     ("\\detach", "Ctrl-C ends \\attach, and the query goes on"),
-    ("\\tail", "\\attach NAME prints the batches of a query"),
-    ("\\chart", ""),
     ("\\password", ""),
     ("\\c", "there is one session, and nothing to connect to"),
     ("\\connect", "there is one session, and nothing to connect to"),

@@ -4,6 +4,7 @@ use super::describe::identifier;
 use super::{Call, Entry, Takes};
 use crate::error::Result;
 use crate::shell::runner::{Flow, Shell};
+use crate::shell::settings::turned;
 use crate::shell::variables::quoted;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -20,11 +21,42 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["\\progress", ".progress"],
         arguments: "[QUERY]",
-        help: "SHOW PROGRESS, of one query or of all",
+        help: "what all queries do, live; without a terminal SHOW PROGRESS. Of one query its last batches",
         takes: Takes::Words,
         run: |shell, call| {
-            let of = call.at_most_one()?.map(|query| format!(" FOR {}", identifier(query)));
-            run(shell, format!("SHOW PROGRESS{}", of.unwrap_or_default()))
+            let sql = match call.at_most_one()? {
+                Some(query) => format!("SHOW PROGRESS FOR {}", identifier(query)),
+                None if shell.has_views() => "SHOW PROGRESS LIVE".to_string(),
+                None => "SHOW PROGRESS".to_string(),
+            };
+            run(shell, sql)
+        },
+    },
+    Entry {
+        names: &["\\live", ".live"],
+        arguments: "[QUERY]",
+        help: "the live view of a query, or of the only one that writes to the console",
+        takes: Takes::Words,
+        run: |shell, call| {
+            let ending = shell.ending.clone();
+            let _foreground = ending.foreground("\\live");
+            shell.live(call.at_most_one()?).map(|()| Flow::Next)
+        },
+    },
+    Entry {
+        names: &["\\tail", ".tail"],
+        arguments: "QUERY [on|off]",
+        help: "print the batches of a query whose live view was left",
+        takes: Takes::Words,
+        run: |shell, call| {
+            let (query, on) = match call.words.as_slice() {
+                [query] => (query, None),
+                [query, on] => (query, Some(turned(Some(on), false)?)),
+                _ => return Err(call.usage()),
+            };
+            let on = shell.tail(query, on)?;
+            shell.confirm(&format!("the batches of {query} are {}", if on { "printed" } else { "not printed" }));
+            Ok(Flow::Next)
         },
     },
     Entry {

@@ -113,6 +113,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         run: last,
     },
     Entry {
+        names: &["\\chart", ".chart"],
+        arguments: "[COLUMN] [bars|lines]",
+        help: "draw the last result, or that of the statement that was begun: its last number, or the column that is named",
+        takes: Takes::Words,
+        run: |shell, call| {
+            if let Some((text, at)) = call.buffer.take_begun() {
+                shell.run_unprinted(&text, at)?;
+            }
+            shell.chart(&call.words).map(|()| Flow::Next)
+        },
+    },
+    Entry {
         names: &["\\echo", ".print"],
         arguments: "[-n] TEXT",
         help: "write a text to standard output",
