@@ -294,6 +294,11 @@ impl Screen {
 fn asks(screen: &vt100::Screen) -> bool {
     let (row, column) = screen.cursor_position();
     let line = screen.contents_between(row, 0, row, column);
+    // A line that is being drawn anew has its text still behind the cursor.
+    let (rows, columns) = screen.size();
+    if !screen.contents_between(row, column, rows.get() - 1, columns.get()).trim().is_empty() {
+        return false;
+    }
     let Some(prompt) = line.trim_end().strip_suffix('>') else { return false };
     let is_first = prompt.strip_prefix(PROMPT.0).is_some_and(|marks| !marks.contains(char::is_alphabetic));
     let is_next = prompt
