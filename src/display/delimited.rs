@@ -30,8 +30,9 @@ pub(super) struct DelimitedWriter {
     null: String,
     separator: String,
     end: String,
-    /// The characters for which csv quotes a field.
-    special: Vec<char>,
+    /// The characters for which csv quotes a field: those of one byte, and others.
+    special: [bool; 128],
+    wide: Vec<char>,
     /// The line with the names is written, or not wanted.
     begun: bool,
 }
@@ -49,10 +50,14 @@ impl DelimitedWriter {
         let null = given(&style.null, fields != Fields::Quote).unwrap_or_else(|| null.to_string());
         let separator = given(&style.separator, free).unwrap_or_else(|| separator.to_string());
         let end = given(&style.record_separator, free).unwrap_or_else(|| "\n".to_string());
-        let mut special: Vec<char> = separator.chars().chain(end.chars()).chain(['"', '\n', '\r']).collect();
-        special.sort_unstable();
-        special.dedup();
-        DelimitedWriter { fields, null, separator, end, special, begun: !style.header }
+        let (mut special, mut wide) = ([false; 128], Vec::new());
+        for c in separator.chars().chain(end.chars()).chain(['"', '\n', '\r']) {
+            match special.get_mut(c as usize) {
+                Some(is) => *is = true,
+                None => wide.push(c),
+            }
+        }
+        DelimitedWriter { fields, null, separator, end, special, wide, begun: !style.header }
     }
 
     /// The names are not written: the rows follow others.
@@ -69,23 +74,25 @@ impl DelimitedWriter {
         });
         let cells = texts.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
         let bare: Vec<bool> = columns.iter().map(|column| is_literal(column.data_type())).collect();
-        let (mut line, mut text) = (String::new(), String::new());
+        let mut lines = String::with_capacity(LINES + 1024);
         for row in 0..batch.num_rows() {
-            line.clear();
             for (at, (cell, bare)) in cells.iter().zip(&bare).enumerate() {
-                self.separate(at, &mut line);
+                self.separate(at, &mut lines);
                 if cell.is_null(row) {
-                    line.push_str(&self.null);
+                    lines.push_str(&self.null);
                     continue;
                 }
-                text.clear();
-                cell.write(row, &mut text).map_err(invalid)?;
-                self.write_field(&text, *bare, &mut line);
+                let start = lines.len();
+                cell.write(row, &mut lines).map_err(invalid)?;
+                self.dress_field(start, *bare, &mut lines);
             }
-            line.push_str(&self.end);
-            out.write_all(line.as_bytes())?;
+            lines.push_str(&self.end);
+            if lines.len() >= LINES {
+                out.write_all(lines.as_bytes())?;
+                lines.clear();
+            }
         }
-        Ok(())
+        out.write_all(lines.as_bytes())
     }
 
     pub(super) fn finish(mut self, out: &mut dyn Write, schema: &SchemaRef) -> io::Result<()> {
@@ -99,7 +106,9 @@ impl DelimitedWriter {
         let mut line = String::new();
         for (at, field) in schema.fields().iter().enumerate() {
             self.separate(at, &mut line);
-            self.write_field(field.name(), false, &mut line);
+            let start = line.len();
+            line.push_str(field.name());
+            self.dress_field(start, false, &mut line);
         }
         line.push_str(&self.end);
         out.write_all(line.as_bytes())
@@ -111,31 +120,37 @@ impl DelimitedWriter {
         }
     }
 
-    /// `bare`: a literal of SQL needs no quotes.
-    fn write_field(&self, text: &str, bare: bool, line: &mut String) {
-        match self.fields {
-            Fields::Csv if self.wants_quotes(text) => line.extend(["\"", &text.replace('"', "\"\""), "\""]),
-            Fields::Quote if !bare => line.extend(["'", &text.replace('\'', "''"), "'"]),
-            Fields::Csv | Fields::List | Fields::Quote => line.push_str(text),
-            Fields::Tsv => {
-                for c in text.chars() {
-                    match c {
-                        '\t' => line.push_str("\\t"),
-                        '\n' => line.push_str("\\n"),
-                        '\r' => line.push_str("\\r"),
-                        '\\' => line.push_str("\\\\"),
-                        c => line.push(c),
-                    }
-                }
+    /// Escapes the field that begins at `start`. `bare`: a literal of SQL needs no quotes.
+    fn dress_field(&self, start: usize, bare: bool, line: &mut String) {
+        let quoted = |text: &str, quote: char| {
+            let doubled = text.replace(quote, &format!("{quote}{quote}"));
+            format!("{quote}{doubled}{quote}")
+        };
+        let text = &line[start..];
+        let dressed = match self.fields {
+            Fields::Csv if self.wants_quotes(text) => quoted(text, '"'),
+            Fields::Quote if !bare => quoted(text, '\''),
+            Fields::Tsv if text.contains(['\t', '\n', '\r', '\\']) => {
+                text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
             }
-        }
+            Fields::Csv | Fields::Tsv | Fields::List | Fields::Quote => return,
+        };
+        line.truncate(start);
+        line.push_str(&dressed);
     }
 
     fn wants_quotes(&self, text: &str) -> bool {
+        let special = |byte: u8| self.special.get(usize::from(byte)).is_some_and(|is| *is);
         // What stands for NULL would be read back as one.
-        text.is_empty() || text == self.null || text.contains(&self.special[..])
+        text.is_empty()
+            || text == self.null
+            || text.bytes().any(special)
+            || !self.wide.is_empty() && text.contains(&self.wide[..])
     }
 }
+
+/// So many bytes are written at once.
+const LINES: usize = 64 * 1024;
 
 /// Numbers and truth values are literals as they are.
 fn is_literal(data_type: &DataType) -> bool {

@@ -174,8 +174,10 @@ fn not_found_help(field: &Column, valid: &[Column]) -> Option<String> {
         return (!tables.is_empty())
             .then(|| format!("there is no {} in FROM  (there: {})", table.table(), tables.join(", ")));
     }
-    let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).filter(|n| !n.starts_with("__")).collect();
-    names.dedup();
+    // The SELECT's columns and those below it may be the same.
+    let mut seen = std::collections::HashSet::new();
+    let names = valid.iter().map(|c| c.name.as_str()).filter(|name| !name.starts_with("__") && seen.insert(*name));
+    let names: Vec<&str> = names.collect();
     let first = valid.first()?;
     let one_table = valid.iter().all(|c| c.relation == first.relation);
     let list = match &first.relation {

@@ -216,6 +216,10 @@ impl Watch {
         loop {
             // Before the batches: what comes in between is seen in the next round.
             let (ended, failed) = self.shared.ending();
+            // Also where batches never stop coming.
+            if !ended && cancelled() {
+                return Err(Error::Cancelled { message: "no longer watching".into() });
+            }
             let next = match ended {
                 false => self.receiver.recv_timeout(PATIENCE),
                 true => self.receiver.try_recv().map_err(|error| match error {
@@ -235,9 +239,6 @@ impl Watch {
             match (ended, failed) {
                 (true, Some(error)) => return Err(error),
                 (true, None) => return Ok(Seen::Ended),
-                (false, _) if cancelled() => {
-                    return Err(Error::Cancelled { message: "no longer watching".into() });
-                }
                 (false, _) => {}
             }
         }

@@ -77,6 +77,7 @@ impl Dialect for LevadaDialect {
         supports_limit_comma,
         supports_named_fn_args_with_assignment_operator,
         supports_nested_comments,
+        supports_order_by_all,
         supports_parens_around_table_factor,
         supports_pipe_operator,
         supports_select_wildcard_except,

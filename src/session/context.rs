@@ -9,6 +9,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::{StreamExt, TryStreamExt};
@@ -146,9 +147,10 @@ impl Session {
 
     /// The rows of a plan as an answer.
     pub(super) fn rows(&self, state: &SessionState, plan: &LogicalPlan) -> Result<Answer> {
-        let stream = self.run(state, plan)?;
+        let (stream, runtime) = (self.run(state, plan)?, self.runtime()?);
         let schema = stream.schema();
-        let rows = Pulled { runtime: self.runtime()?, stream, cancel: self.cancel.clone(), ended: false };
+        let stream = ahead(stream, &runtime);
+        let rows = Pulled { runtime, stream, cancel: self.cancel.clone(), ended: false };
         Ok(Answer::Rows { schema, rows: Box::new(rows), notices: Vec::new() })
     }
 
@@ -169,6 +171,23 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// What a cancelled statement answers.
 pub(super) fn cancelled() -> Error {
     Error::Cancelled { message: "cancelled".into() }
+}
+
+/// The same rows, made while those before are printed.
+fn ahead(mut rows: SendableRecordBatchStream, runtime: &tokio::runtime::Handle) -> SendableRecordBatchStream {
+    let _entered = runtime.enter();
+    let mut builder = RecordBatchReceiverStream::builder(rows.schema(), 2);
+    let to = builder.tx();
+    builder.spawn(async move {
+        while let Some(batch) = rows.next().await {
+            let failed = batch.is_err();
+            if to.send(batch).await.is_err() || failed {
+                break;
+            }
+        }
+        Ok(())
+    });
+    builder.build()
 }
 
 /// Rows pulled from a running plan, a batch at a time, by whoever prints them.

@@ -5,18 +5,37 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How many kills each of the two formats gets.
-const KILLS: u64 = 50;
+/// A query that is killed.
+struct Case {
+    /// What it reads, made once in its folder.
+    input: fn(&Path),
+    script: fn(&Path) -> String,
+    /// The columns of what it writes to `out`, and its format.
+    output: (&'static str, &'static str),
+    kills: u64,
+    seed: u64,
+}
 
 #[test]
 fn windows_to_json_survive_kills() {
-    survive("json", 1);
+    let script = |root: &Path| windows(root, "json");
+    survive(&Case { input: write_input, script, output: (WINDOWS, "json"), kills: 50, seed: 1 });
 }
 
 #[test]
 fn windows_to_parquet_survive_kills() {
-    survive("parquet", 2);
+    let script = |root: &Path| windows(root, "parquet");
+    survive(&Case { input: write_input, script, output: (WINDOWS, "parquet"), kills: 50, seed: 2 });
 }
+
+/// Batches of so many rows that each of four partitions has work of its own at the same time: of a join and an aggregate above.
+#[test]
+fn large_batches_survive_kills() {
+    let output = ("start TIMESTAMP, auction BIGINT, seller BIGINT, n BIGINT, total BIGINT", "parquet");
+    survive(&Case { input: |_| {}, script: large, output, kills: 16, seed: 3 });
+}
+
+const WINDOWS: &str = "start TIMESTAMP, k STRING, n BIGINT, total BIGINT";
 
 /// 12 input files, read one a batch, windows of ten seconds in APPEND mode.
 fn write_input(folder: &Path) {
@@ -36,7 +55,24 @@ fn write_input(folder: &Path) {
     }
 }
 
-fn script(root: &Path, format: &str) -> String {
+fn large(root: &Path) -> String {
+    let root = root.display();
+    let nexmark = "connector = 'nexmark', events = 120000, base_time = '2026-01-01 00:00:00', rate = 1000, max_events_per_trigger = 40000";
+    format!(
+        "SET partitions = 4;
+         CREATE STREAM auction (WATERMARK FOR date_time AS date_time) WITH ({nexmark}, type = 'auction');
+         CREATE STREAM bid (WATERMARK FOR date_time AS date_time) WITH ({nexmark}, type = 'bid');
+         CREATE SINK out WITH (connector = 'file', path = '{root}/out', format = 'parquet');
+         START QUERY q INTO out AS
+           SELECT window.start AS start, b.auction, a.seller, count(*) AS n, sum(b.price) AS total
+           FROM auction a JOIN bid b ON a.id = b.auction AND b.date_time BETWEEN a.date_time AND a.date_time + INTERVAL '20 seconds'
+           GROUP BY window(b.date_time, '10 seconds'), b.auction, a.seller
+           OUTPUT MODE APPEND TRIGGER AVAILABLE NOW CHECKPOINT '{root}/cp';
+         AWAIT QUERY q;"
+    )
+}
+
+fn windows(root: &Path, format: &str) -> String {
     let root = root.display();
     format!(
         "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL '4 seconds')
@@ -49,10 +85,10 @@ fn script(root: &Path, format: &str) -> String {
     )
 }
 
-fn read_back(root: &Path, format: &str) -> String {
+fn read_back(root: &Path, case: &Case) -> String {
+    let (columns, format) = case.output;
     let sql = format!(
-        "CREATE STREAM o (start TIMESTAMP, k STRING, n BIGINT, total BIGINT) WITH (connector = 'file', path = '{}/out', format = '{format}');
-         SELECT * FROM o ORDER BY start, k;",
+        "CREATE STREAM o ({columns}) WITH (connector = 'file', path = '{}/out', format = '{format}'); SELECT * FROM o ORDER BY ALL;",
         root.display()
     );
     let output =
@@ -61,9 +97,9 @@ fn read_back(root: &Path, format: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-fn start(root: &Path, format: &str) -> Child {
+fn start(root: &Path, case: &Case) -> Child {
     let file = root.join("q.sql");
-    std::fs::write(&file, script(root, format)).expect("the script");
+    std::fs::write(&file, (case.script)(root)).expect("the script");
     let mut command = Command::new(env!("CARGO_BIN_EXE_levada"));
     command.arg("-f").arg(&file).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().expect("levada starts")
@@ -112,26 +148,26 @@ fn kill_after(mut child: Child, root: &Path, more: usize) -> bool {
     }
 }
 
-fn survive(format: &str, seed: u64) {
+fn survive(case: &Case) {
     let calm = tempfile::tempdir().expect("a folder");
-    write_input(&calm.path().join("in"));
-    finish(start(calm.path(), format));
-    let wanted = read_back(calm.path(), format);
+    (case.input)(&calm.path().join("in"));
+    finish(start(calm.path(), case));
+    let wanted = read_back(calm.path(), case);
     assert!(wanted.lines().count() > 20, "too little to be a test:\n{wanted}");
 
-    let (mut kills, mut state) = (0, seed);
-    while kills < KILLS {
+    let (mut kills, mut state) = (0, case.seed);
+    while kills < case.kills {
         let folder = tempfile::tempdir().expect("a folder");
-        write_input(&folder.path().join("in"));
+        (case.input)(&folder.path().join("in"));
         loop {
             // A small generator of our own: the same moments in every run of the test.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let more = 1 + (state >> 33) as usize % 14;
-            if !kill_after(start(folder.path(), format), folder.path(), more) {
+            if !kill_after(start(folder.path(), case), folder.path(), more) {
                 break;
             }
             kills += 1;
         }
-        assert_eq!(wanted, read_back(folder.path(), format), "after {kills} kills");
+        assert_eq!(wanted, read_back(folder.path(), case), "after {kills} kills");
     }
 }

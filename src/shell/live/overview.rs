@@ -1,5 +1,8 @@
 //! The view of all queries: one line each.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::figures;
@@ -7,6 +10,7 @@ use super::frame::Size;
 use super::grid::{GridRow, Looks, Widths, grid};
 use super::keys::Key;
 use super::line::{Line, Look};
+use super::rates::Rates;
 use super::screen::{Screen, TICK, Typed};
 use super::value::{Column, millis};
 use crate::clock::Millis;
@@ -18,11 +22,9 @@ use crate::session::Session;
 /// Seconds that the bars show.
 const BARS: usize = 15;
 
-/// A rate is the mean of so many seconds.
-const MEAN: usize = 10;
-
-/// So many batches are looked at for it.
-const BATCHES: usize = 200;
+/// So many batches are looked at when a query is first seen, and as many as are new later, up to so many.
+const FIRST_BATCHES: usize = 200;
+const MOST_BATCHES: u64 = 10_000;
 
 /// One query.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +32,9 @@ pub(super) struct Seen {
     name: String,
     state: &'static str,
     batch: Option<u64>,
-    /// Rows that came in each of the last seconds.
+    /// Rows that came in each of the last seconds, and how many a second lately.
     input: Vec<f64>,
+    rate: Option<f64>,
     watermark: Option<String>,
     lag: Option<i64>,
     state_rows: Option<u64>,
@@ -46,7 +49,16 @@ pub(super) enum Left {
     Into(String),
 }
 
-fn look(handle: &QueryHandle, now: Millis) -> Seen {
+/// What is known of a query from the looks before.
+#[derive(Default)]
+struct Known {
+    batch: Option<u64>,
+    rates: Rates,
+    /// The newest time of a row, in milliseconds.
+    newest: Option<Millis>,
+}
+
+fn look(handle: &QueryHandle, known: &mut Known, now: Millis) -> Seen {
     let status = handle.status();
     let state = match status.state {
         QueryState::Running => "running",
@@ -54,41 +66,55 @@ fn look(handle: &QueryHandle, now: Millis) -> Seen {
         QueryState::Stopped => "stopped",
         QueryState::Failed => "FAILED",
     };
-    let documents = handle.progress(BATCHES);
+    let newest = handle.progress(1).last().and_then(batch_of);
+    if newest < known.batch {
+        // It was started anew.
+        *known = Known::default();
+    }
+    let wanted = match (known.batch, newest) {
+        (Some(known), Some(newest)) => newest.saturating_sub(known).clamp(1, MOST_BATCHES),
+        _ => FIRST_BATCHES as u64,
+    };
+    let documents = handle.progress(usize::try_from(wanted).unwrap_or(FIRST_BATCHES));
     Seen {
         state,
         error: status.last_error.map(|error| error.to_string()),
-        ..of_documents(handle.name(), &documents, now)
+        ..of_documents(handle.name(), &documents, known, now)
     }
 }
 
+fn batch_of(document: &Value) -> Option<u64> {
+    document.get("batchId").and_then(Value::as_u64)
+}
+
 /// What the progress documents of a query tell, oldest first.
-fn of_documents(name: &str, documents: &[Value], now: Millis) -> Seen {
+fn of_documents(name: &str, documents: &[Value], known: &mut Known, now: Millis) -> Seen {
     let last = documents.last();
     let text = |pointer: &str| last.and_then(|last| last.pointer(pointer)).and_then(Value::as_str);
-    let newest =
-        documents.iter().filter_map(|d| d.pointer("/eventTime/max").and_then(Value::as_str)).filter_map(millis).max();
+    let seconds = |millis: Millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+    let seen = known.batch;
+    for document in documents.iter().filter(|document| seen.is_none() || batch_of(document) > seen) {
+        let at = document.get("timestamp").and_then(Value::as_str).and_then(millis);
+        let rows = document.get("numInputRows").and_then(Value::as_u64).unwrap_or(0);
+        known.rates.add(seconds(at.unwrap_or(now)), rows);
+        known.newest = known.newest.max(document.pointer("/eventTime/max").and_then(Value::as_str).and_then(millis));
+        known.batch = known.batch.max(batch_of(document));
+    }
+    let newest = known.newest;
+    let mut input = known.rates.over(seconds(now), BARS);
+    input.splice(..0, std::iter::repeat_n(0.0, BARS - input.len()));
     let watermark = text("/eventTime/watermark");
     let states = last.and_then(|last| last.get("stateOperators")).and_then(Value::as_array);
     let over = |field: &str| {
         let numbers = states?.iter().filter_map(|state| state.get(field).and_then(Value::as_u64));
         numbers.reduce(u64::saturating_add)
     };
-    let mut input = vec![0.0; BARS];
-    for document in documents {
-        let at = document.get("timestamp").and_then(Value::as_str).and_then(millis);
-        let rows = document.get("numInputRows").and_then(Value::as_u64).unwrap_or(0);
-        let ago = at.map(|at| now.saturating_sub(at).max(0) / 1000).and_then(|ago| usize::try_from(ago).ok());
-        // The second that is not over yet is left out.
-        if let Some(ago) = ago.filter(|ago| (1..=BARS).contains(ago)) {
-            input[BARS - ago] += rows as f64;
-        }
-    }
     Seen {
         name: name.to_string(),
         state: "",
-        batch: last.and_then(|last| last.get("batchId")).and_then(Value::as_u64),
+        batch: known.batch,
         input,
+        rate: known.rates.a_second(seconds(now)),
         watermark: watermark.map(str::to_string),
         lag: newest.zip(watermark.and_then(millis)).map(|(newest, watermark)| newest.saturating_sub(watermark).max(0)),
         state_rows: over("numRowsTotal"),
@@ -133,13 +159,12 @@ fn columns() -> Vec<Column> {
 
 fn row(query: &Seen, chosen: bool, unicode: bool) -> GridRow {
     let known = query.batch.is_some();
-    let rate = query.input.iter().rev().take(MEAN).sum::<f64>() / MEAN as f64;
     let dash = || Some("-".to_string());
     let cells = vec![
         Some(query.name.clone()),
         Some(query.state.to_string()),
         query.batch.map(|batch| batch.to_string()).or_else(dash),
-        if known { Some(figures::count((rate * 10.0).round() / 10.0)) } else { dash() },
+        query.rate.map(|rate| figures::count((rate * 10.0).round() / 10.0)).or_else(dash),
         Some(if known { sparkline(&query.input, unicode) } else { String::new() }),
         query.watermark.clone().or_else(dash),
         query.lag.map(figures::span).or_else(dash),
@@ -167,9 +192,15 @@ pub(super) fn overview(
 ) -> Result<Left> {
     let mut screen = Screen::open(true, colour)?;
     let mut widths = Widths::default();
+    let mut known: HashMap<String, Known> = HashMap::new();
     let (left, last) = loop {
         screen.disturbed()?;
-        let queries: Vec<Seen> = session.handles().iter().map(|handle| look(handle, session.now())).collect();
+        let handles = session.handles();
+        let seen = handles.iter().map(|handle| {
+            let known = known.entry(handle.name().to_string()).or_default();
+            look(handle, known, session.now())
+        });
+        let queries: Vec<Seen> = seen.collect();
         let at = chosen.as_ref().and_then(|name| queries.iter().position(|query| query.name == *name)).unwrap_or(0);
         let lines = compose(&queries, Some(at), &mut widths, screen.room(), screen.unicode);
         screen.paint(&lines)?;
@@ -248,17 +279,35 @@ mod tests {
 
     const NOW: Millis = 1_767_225_610_500;
 
+    fn of(name: &str, documents: &[Value]) -> Seen {
+        of_documents(name, documents, &mut Known::default(), NOW)
+    }
+
+    #[test]
+    fn batches_are_counted_once_however_many_a_second() {
+        let mut known = Known::default();
+        let second = |second: i64| NOW - 10_500 + second * 1_000;
+        let batches = |first: u64, second: &str| -> Vec<Value> {
+            let one = |n: u64| json!({"batchId": first + n, "timestamp": format!("2026-01-01T00:00:{second}.000Z"), "numInputRows": 2});
+            (0..500).map(one).collect()
+        };
+        of_documents("q", &batches(0, "00"), &mut known, second(1));
+        let both = [batches(0, "00"), batches(500, "01")].concat();
+        let seen = of_documents("q", &both, &mut known, second(2));
+        assert_eq!((seen.rate, seen.batch, &seen.input[BARS - 2..]), (Some(1000.0), Some(999), &[1000.0, 1000.0][..]));
+    }
+
     #[test]
     fn what_documents_tell_is_one_line_a_query() {
-        let failed = Seen { state: "FAILED", error: Some("out of disk".into()), ..of_documents("b", &[], NOW) };
-        let queries = [Seen { state: "running", ..of_documents("per_min", &documents(), NOW) }, failed];
+        let failed = Seen { state: "FAILED", error: Some("out of disk".into()), ..of("b", &[]) };
+        let queries = [Seen { state: "running", ..of("per_min", &documents()) }, failed];
         let size = Size { columns: 121, rows: 10 };
         let lines = compose(&queries, Some(0), &mut Widths::default(), size, true);
         let text: String = lines.iter().map(|line| line.text() + "\n").collect();
         let expected = "
  queries · 2 · 1 running                                                                          ↑↓ Enter opens  q quit
  query    state    batch  in/s                   watermark                 lag  state rows  bytes    error
- per_min  running      3  5     ▁▁▁▁▁▃▁▁▁▁▁▁▁█▁  2026-01-01T00:00:04.500Z  5 s  18          2.10 kB
+ per_min  running      3  11    ▁▁▁▁▁▃▁▁▁▁▁▁▁▆█  2026-01-01T00:00:04.500Z  5 s  18          2.10 kB
  b        FAILED       -  -                      -                         -    -           -        out of disk
 ";
         assert_eq!(format!("\n{text}"), expected);
@@ -266,7 +315,7 @@ mod tests {
 
     #[test]
     fn keys_walk_and_open() {
-        let queries = [of_documents("a", &[], NOW), of_documents("b", &[], NOW)];
+        let queries = [of("a", &[]), of("b", &[])];
         assert!(matches!(press(&[Key::Down, Key::Down], &queries, 0), Pressed::At(1)));
         assert!(matches!(press(&[Key::Down, Key::Enter], &queries, 0), Pressed::Left(Left::Into(name)) if name == "b"));
         assert!(matches!(press(&[Key::Enter], &[], 0), Pressed::At(0)));
@@ -275,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_small_screen_shows_the_query_that_is_chosen() {
-        let queries: Vec<Seen> = (0..30).map(|n| of_documents(&format!("q{n}"), &[], NOW)).collect();
+        let queries: Vec<Seen> = (0..30).map(|n| of(&format!("q{n}"), &[])).collect();
         for rows in 1..8 {
             let size = Size { columns: 40, rows };
             let lines = compose(&queries, Some(20), &mut Widths::default(), size, true);
