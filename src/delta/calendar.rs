@@ -27,11 +27,13 @@ pub enum Count {
     Months,
 }
 
-/// Stretches of so many days, weeks or months.
+/// Stretches of so many days, weeks or months, and windows of so many stretches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Calendar {
     pub each: i64,
     pub count: Count,
+    /// How many stretches a window has: one begins with each, so they overlap where it is more than one.
+    pub stretches: i64,
     /// By how much each begins later, in months; then on the clocks of the zone, in microseconds.
     pub months: i64,
     pub micros: i64,
@@ -43,8 +45,25 @@ const EPOCH: i64 = 719_163;
 const DAY: i64 = 86_400_000_000;
 
 impl Calendar {
-    /// The stretch that holds an instant: its first one, and that of the next. `None`: outside the range of dates.
+    /// The newest window that holds an instant: its first one, and the first behind it. `None`: outside the range of dates.
     pub fn bounds(&self, micros: i64) -> Option<(i64, i64)> {
+        let (at, start, next) = self.stretch(micros)?;
+        let end = if self.stretches == 1 { next } else { self.start(at.checked_add(self.stretches)?)? };
+        Some((start, end))
+    }
+
+    /// All windows that hold an instant, the newest first.
+    pub fn all(&self, micros: i64) -> Option<Vec<(i64, i64)>> {
+        let (at, ..) = self.stretch(micros)?;
+        let window = |back: i64| {
+            let first = at.checked_sub(back)?;
+            Some((self.start(first)?, self.start(first.checked_add(self.stretches)?)?))
+        };
+        (0..self.stretches).map(window).collect()
+    }
+
+    /// The number of the stretch that holds an instant, its first one, and that of the next.
+    fn stretch(&self, micros: i64) -> Option<(i64, i64, i64)> {
         let local = self.zone.local(micros)?.checked_sub_signed(TimeDelta::microseconds(self.micros))?;
         let mut at = self.number(local.date());
         // Where clocks go back over a beginning, they show a time before it once more.
@@ -57,19 +76,24 @@ impl Calendar {
             at += 1;
             (start, end) = (end, self.start(at.checked_add(1)?)?);
         }
-        Some((start, end))
+        Some((at, start, end))
     }
 
-    /// The same of a time in another unit, in that unit.
+    /// The same as [`Calendar::bounds`] of a time in another unit, in that unit.
     pub fn bounds_in(&self, time: i64, unit: Unit) -> Option<(i64, i64)> {
-        let per = micros_per(unit);
-        let micros = if unit == Unit::Nanos { time.div_euclid(1_000) } else { time.checked_mul(per)? };
-        let (start, end) = self.bounds(micros)?;
-        match unit {
-            Unit::Nanos => Some((start.checked_mul(1_000)?, end.checked_mul(1_000)?)),
-            // Clocks change at whole seconds, and offsets are checked before.
-            _ => Some((start.div_euclid(per), end.div_euclid(per))),
-        }
+        let (start, end) = self.bounds(in_micros(time, unit)?)?;
+        Some((from_micros(start, unit)?, from_micros(end, unit)?))
+    }
+
+    /// The same as [`Calendar::all`] of a time in another unit, in that unit.
+    pub fn all_in(&self, time: i64, unit: Unit) -> Option<Vec<(i64, i64)>> {
+        let all = self.all(in_micros(time, unit)?)?;
+        all.into_iter().map(|(start, end)| Some((from_micros(start, unit)?, from_micros(end, unit)?))).collect()
+    }
+
+    /// The stretches that its windows are put together from.
+    pub fn pane(&self) -> Calendar {
+        Calendar { stretches: 1, ..*self }
     }
 
     /// Whether its stretches begin at whole numbers of a unit.
@@ -116,19 +140,34 @@ impl Calendar {
     }
 }
 
-/// `3 months`, `1 week, Europe/Berlin`
+/// `3 months`, `1 week, Europe/Berlin`, `30 days, 1 day, UTC`
 impl fmt::Display for Calendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (each, name) = match self.count {
-            Count::Days => (self.each, "day"),
-            Count::Weeks => (self.each, "week"),
-            Count::Months if self.each % 12 == 0 => (self.each / 12, "year"),
-            Count::Months => (self.each, "month"),
+        let length = |each: i64| {
+            let (each, name) = match self.count {
+                Count::Days => (each, "day"),
+                Count::Weeks => (each, "week"),
+                Count::Months if each % 12 == 0 => (each / 12, "year"),
+                Count::Months => (each, "month"),
+            };
+            format!("{each} {name}{}", if each == 1 { "" } else { "s" })
         };
-        write!(f, "{each} {name}{}", if each == 1 { "" } else { "s" })?;
+        if self.stretches > 1 {
+            write!(f, "{}, ", length(self.each.saturating_mul(self.stretches)))?;
+        }
+        f.write_str(&length(self.each))?;
         // Without a zone months are those of UTC.
         if self.count == Count::Months && self.zone == Zone::UTC { Ok(()) } else { write!(f, ", {}", self.zone) }
     }
+}
+
+fn in_micros(time: i64, unit: Unit) -> Option<i64> {
+    if unit == Unit::Nanos { Some(time.div_euclid(1_000)) } else { time.checked_mul(micros_per(unit)) }
+}
+
+/// Clocks change at whole seconds, and offsets are checked before.
+fn from_micros(micros: i64, unit: Unit) -> Option<i64> {
+    if unit == Unit::Nanos { micros.checked_mul(1_000) } else { Some(micros.div_euclid(micros_per(unit))) }
 }
 
 fn micros_per(unit: Unit) -> i64 {
@@ -252,7 +291,7 @@ mod tests {
     use super::*;
 
     fn calendar(each: i64, count: Count, zone: &str) -> Calendar {
-        Calendar { each, count, months: 0, micros: 0, zone: Zone::parse(zone).unwrap() }
+        Calendar { each, count, stretches: 1, months: 0, micros: 0, zone: Zone::parse(zone).unwrap() }
     }
 
     fn micros(text: &str) -> i64 {
@@ -316,6 +355,19 @@ mod tests {
         let years = calendar(12, Count::Months, "UTC");
         assert_eq!(holding(&years, "1968-02-29T00:00:00Z"), "1968-01-01T00:00:00Z 1969-01-01T00:00:00Z");
         assert_eq!((years.to_string(), quarters.to_string()), ("1 year".into(), "3 months, Europe/Berlin".into()));
+    }
+
+    #[test]
+    fn windows_of_several_stretches_overlap() {
+        let rolling = Calendar { stretches: 3, ..calendar(1, Count::Days, "Europe/Berlin") };
+        // The day on which clocks go forward is the last, the second and the first of three.
+        assert_eq!(holding(&rolling, "2024-03-31T12:00:00Z"), "2024-03-30T23:00:00Z 2024-04-02T22:00:00Z");
+        let text = |at: i64| DateTime::from_timestamp_micros(at).unwrap().format("%dT%H").to_string();
+        let all = rolling.all(micros("2024-03-31T12:00:00Z")).unwrap();
+        let all: Vec<String> = all.into_iter().map(|(start, end)| format!("{} {}", text(start), text(end))).collect();
+        assert_eq!(all, ["30T23 02T22", "29T23 01T22", "28T23 31T22"]);
+        assert_eq!(rolling.to_string(), "3 days, 1 day, Europe/Berlin");
+        assert_eq!(rolling.pane().to_string(), "1 day, Europe/Berlin");
     }
 
     #[test]

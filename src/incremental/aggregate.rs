@@ -27,8 +27,8 @@ use crate::operator::{ChainSpec, Emit};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, closing, event_time};
 use crate::planner::session_functions::{session_call, session_name};
-use crate::planner::window_functions::{LAST, START, window_call};
-use crate::planner::window_shape::{WindowShape, Windows};
+use crate::planner::window_functions::{CALENDAR_START, LAST, START, calendar_constants, window_call};
+use crate::planner::window_shape::Windows;
 use crate::planner::{ORDERED, expand, interval_text};
 
 /// The time among an aggregation's keys, if there is one.
@@ -103,13 +103,18 @@ pub async fn cut(
     request: &mut Request<'_>,
 ) -> Result<Cut> {
     let (operator, lag) = (request.operator, request.lag);
-    let never_late = request.mode == OutputMode::Complete;
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let mut groups = aggregate.group_expr.clone();
     let names = Named::of(aggregate);
     let mut functions: Vec<Expr> = names.order.iter().map(|n| aggregate.aggr_expr[*n].clone()).collect();
     let mut panes = None;
     let call = groups.iter().enumerate().find_map(|(key, e)| Some((key, call_of(e)?.clone())));
+    // A window of a time that carries no watermark is never final, whatever watermark the query has: nothing is late for it.
+    let closes = |key: usize| time.is_some_and(|time| time.key == key);
+    let never_late = request.mode == OutputMode::Complete || !call.as_ref().is_some_and(|(key, _)| closes(*key));
+    if let Some(time) = time.filter(|time| !time.call) {
+        input = late_tap(input, strip_alias(&groups[time.key]), time.time, time.time != EventTime::Time, request)?;
+    }
     if let Some((key, call)) = call {
         let windows =
             window_call(&call).and_then(|c| c.windows()).ok_or_else(|| Error::internal("a window without a shape"))?;
@@ -151,8 +156,6 @@ pub async fn cut(
             groups = groups.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
             functions = functions.into_iter().map(replaced).collect::<datafusion::error::Result<_>>()?;
         }
-    } else if let Some(time) = time {
-        input = late_tap(input, strip_alias(&groups[time.key]), time.time, time.time != EventTime::Time, request)?;
     }
     for key in &mut groups {
         *key = hydrated(key, input.schema())?;
@@ -286,10 +289,19 @@ fn window_name(call: &Expr, windows: Windows) -> String {
     }
 }
 
-fn pane_call(call: &Expr, pane: WindowShape) -> Result<Expr> {
+fn pane_call(call: &Expr, pane: Windows) -> Result<Expr> {
     let Expr::ScalarFunction(call) = call else { return Err(Error::internal("a window that is no call")) };
-    let args = vec![call.args[0].clone(), lit(pane.size), lit(pane.slide), lit(pane.offset)];
-    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(START.clone(), args)))
+    let time = call.args[0].clone();
+    let (function, constants) = match pane {
+        Windows::Sliding(pane) | Windows::Cumulating(pane) => {
+            (&START, [pane.size, pane.slide, pane.offset].map(lit).to_vec())
+        }
+        Windows::Calendar(pane) => {
+            (&CALENDAR_START, calendar_constants(&pane).into_iter().map(|value| Expr::Literal(value, None)).collect())
+        }
+    };
+    let args = std::iter::once(time).chain(constants).collect();
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf((*function).clone(), args)))
 }
 
 /// `new` under the name that `old` has.

@@ -15,6 +15,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -24,18 +25,20 @@ use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
 use super::batch_cell::BatchCell;
+use crate::delta::calendar::Lasts;
 use crate::delta::time::{from_millis, time_values, unit_of};
-use crate::planner::window_functions::{CUMULATE_ENDS, STARTS};
+use crate::planner::window_functions::{CALENDAR_STARTS, CUMULATE_ENDS, STARTS, calendar_constants};
 use crate::planner::window_shape::{WindowShape, Windows};
 
-/// The panes of windows that overlap: as long as the greatest common divisor of size and slide, or as a step.
-pub fn pane(windows: Windows) -> Option<WindowShape> {
-    let (size, offset) = match windows {
-        Windows::Sliding(shape) => (gcd(shape.size, shape.slide), shape.offset),
-        Windows::Cumulating(shape) => (shape.slide, shape.offset),
-        Windows::Calendar(_) => return None,
-    };
-    windows.overlaps().then_some(WindowShape { size, slide: size, offset: offset % size })
+/// The panes of windows that overlap: as long as the greatest common divisor of size and slide, as a step, or as a stretch of the
+/// calendar.
+pub fn pane(windows: Windows) -> Option<Windows> {
+    let of = |size: i64, offset: i64| Windows::Sliding(WindowShape { size, slide: size, offset: offset % size });
+    windows.overlaps().then(|| match windows {
+        Windows::Sliding(shape) => of(gcd(shape.size, shape.slide), shape.offset),
+        Windows::Cumulating(shape) => of(shape.slide, shape.offset),
+        Windows::Calendar(calendar) => Windows::Calendar(calendar.pane()),
+    })
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -95,7 +98,11 @@ impl DisplayAs for PanesExec {
             }
             Windows::Calendar(calendar) => write!(f, "PanesExec: windows of {calendar}")?,
         }
-        pane(self.windows).map_or(Ok(()), |pane| write!(f, " from panes of {}", text(pane.size)))
+        match pane(self.windows) {
+            Some(Windows::Calendar(pane)) => write!(f, " from panes of {pane}"),
+            Some(Windows::Sliding(pane) | Windows::Cumulating(pane)) => write!(f, " from panes of {}", text(pane.size)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -134,6 +141,10 @@ impl ExecutionPlan for PanesExec {
     }
 }
 
+fn lengths(shape: WindowShape) -> Vec<ScalarValue> {
+    [shape.size, shape.slide, shape.offset].map(|micros| ScalarValue::Int64(Some(micros))).to_vec()
+}
+
 fn spread(
     batch: &RecordBatch,
     column: usize,
@@ -141,22 +152,18 @@ fn spread(
     late: Option<i64>,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
-    let (function, shape, lasts) = match windows {
-        Windows::Sliding(shape) => (&STARTS, shape, shape.size),
-        // What they are known by is the end.
-        Windows::Cumulating(shape) => (&CUMULATE_ENDS, shape, 0),
-        Windows::Calendar(_) => return datafusion::common::internal_err!("windows of the calendar have no panes"),
-    };
     let panes = batch.column(column);
     let unit = unit_of(panes.data_type())?;
-    let length = |micros| datafusion::logical_expr::ColumnarValue::Scalar(ScalarValue::Int64(Some(micros)));
-    let args = datafusion::logical_expr::ScalarFunctionArgs {
-        args: vec![
-            datafusion::logical_expr::ColumnarValue::Array(panes.clone()),
-            length(shape.size),
-            length(shape.slide),
-            length(shape.offset),
-        ],
+    let (function, constants, lasts) = match windows {
+        Windows::Sliding(shape) => (&STARTS, lengths(shape), windows.lasts_in(unit)?),
+        // What they are known by is the end.
+        Windows::Cumulating(shape) => (&CUMULATE_ENDS, lengths(shape), Lasts::NOTHING),
+        Windows::Calendar(calendar) => (&CALENDAR_STARTS, calendar_constants(&calendar), windows.lasts_in(unit)?),
+    };
+    let args =
+        std::iter::once(ColumnarValue::Array(panes.clone())).chain(constants.into_iter().map(ColumnarValue::Scalar));
+    let args = ScalarFunctionArgs {
+        args: args.collect(),
         arg_fields: Vec::new(),
         number_rows: batch.num_rows(),
         return_field: Arc::new(Field::new("starts", function.return_type(&[panes.data_type().clone()])?, true)),
@@ -165,7 +172,6 @@ fn spread(
     let known = function.invoke_with_args(args)?.into_array(batch.num_rows())?;
     let known = known.as_list::<i32>();
     let values = time_values(known.values())?;
-    let lasts = Windows::Sliding(WindowShape { size: lasts, ..shape }).lasts_in(unit)?;
     let late = late.map(|w| from_millis(w, unit));
     let mut rows = Vec::with_capacity(values.len());
     let mut known_by = Vec::with_capacity(values.len());

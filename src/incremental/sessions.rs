@@ -104,7 +104,8 @@ pub async fn cut(
     request: &mut Request<'_>,
 ) -> Result<(Fragment, Arc<SessionSpec>)> {
     let (operator, lag) = (request.operator, request.lag);
-    let never_late = request.mode == OutputMode::Complete;
+    // Sessions of a time that carries no watermark are never final, whatever watermark the query has.
+    let never_late = request.mode == OutputMode::Complete || keys.time.is_none();
     let mut input = expand::expand(aggregate.input.as_ref().clone())?;
     let groups = &aggregate.group_expr;
     let (start, end) = (strip_alias(&groups[keys.start]), strip_alias(&groups[keys.end]));

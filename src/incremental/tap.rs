@@ -325,6 +325,12 @@ impl Judge {
     fn of_row(&self, time: i64, watermark: i64) -> (bool, u64) {
         let shape = match self.windows {
             None => return self.once(&self.lasts, time, watermark),
+            Some(Windows::Calendar(calendar)) if calendar.stretches > 1 => {
+                // What is newer than the watermark is in no window that has ended.
+                let all = if time <= watermark { calendar.all_in(time, self.unit) } else { None };
+                let ended = all.iter().flatten().filter(|(_, end)| *end <= watermark).count();
+                return (ended > 0 && ended as i64 == calendar.stretches, ended as u64);
+            }
             Some(Windows::Calendar(calendar)) => return self.once(&Lasts::Calendar(calendar), time, watermark),
             Some(Windows::Cumulating(shape)) => {
                 let Some((first, last)) = shape.ends(time) else { return (false, 0) };

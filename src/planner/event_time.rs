@@ -80,7 +80,12 @@ pub fn event_time(plan: &LogicalPlan, expr: &Expr) -> Option<EventTime> {
             match (call.which, below) {
                 // What a window gives comes when the watermark has reached its end, and never later than its end.
                 (
-                    Which::Start | Which::Starts | Which::CalendarStart | Which::CumulateEnd | Which::CumulateEnds,
+                    Which::Start
+                    | Which::Starts
+                    | Which::CalendarStart
+                    | Which::CalendarStarts
+                    | Which::CumulateEnd
+                    | Which::CumulateEnds,
                     EventTime::Time
                     | EventTime::WindowEnd(_)
                     | EventTime::WindowLast

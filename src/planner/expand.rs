@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 
-use super::window_functions::{CUMULATE_ENDS, STARTS, Which, window_call};
+use super::window_functions::{CALENDAR_STARTS, CUMULATE_ENDS, STARTS, Which, window_call};
 
 /// The column that holds a row's windows while they are spread over rows.
 pub const WINDOW: &str = "__window";
@@ -45,6 +45,7 @@ pub fn spread(input: LogicalPlan, start: &Expr) -> Result<LogicalPlan> {
     let Expr::ScalarFunction(call) = start else { return datafusion::common::internal_err!("{start} is no window") };
     let all = match window_call(start).map(|call| call.which) {
         Some(Which::CumulateEnd) => &CUMULATE_ENDS,
+        Some(Which::CalendarStart) => &CALENDAR_STARTS,
         _ => &STARTS,
     };
     let all = Expr::ScalarFunction(ScalarFunction::new_udf((*all).clone(), call.args.clone())).alias(WINDOW);

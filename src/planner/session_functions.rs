@@ -329,7 +329,8 @@ fn nanos(gaps: &ArrayRef) -> Result<Int64Array> {
             gaps.finish()
         }
         DataType::Duration(_) => {
-            let nanos = cast(gaps, &DataType::Duration(arrow::datatypes::TimeUnit::Nanosecond))?;
+            let nanos = DataType::Duration(arrow::datatypes::TimeUnit::Nanosecond);
+            let nanos = cast(gaps, &nanos).map_err(|_| too_long())?;
             cast(&nanos, &DataType::Int64)?.as_primitive::<arrow::datatypes::Int64Type>().clone()
         }
         DataType::Null => Int64Array::new_null(gaps.len()),

@@ -62,7 +62,11 @@ fn interval(gap: Expr) -> Result<Expr> {
     if !constant {
         return Ok(gap);
     }
-    let text = format!("{} microseconds", micros(&gap)?);
+    let length = micros(&gap)?;
+    if length.checked_mul(1_000).is_none() {
+        return Err(Error::invalid("a session's gap is too long").at(place(&gap)).help("it may last 292 years"));
+    }
+    let text = format!("{length} microseconds");
     Ok(Expr::Interval(ast::Interval {
         value: Box::new(Expr::Value(ast::Value::SingleQuotedString(text).with_empty_span())),
         leading_field: None,

@@ -105,12 +105,10 @@ impl Lengths {
         if each <= 0 {
             return Err(Error::invalid(SIZE).at(at));
         }
-        if let Some(slide) = &self.slide
-            && length_text(slide).as_deref().and_then(counted) != Some((each, count))
-        {
-            let error = Error::not_yet("windows of the calendar that overlap").at(place(slide));
-            return Err(error.help("leave the slide out, or take a fixed length such as '30 days'"));
-        }
+        let (each, count, stretches) = match &self.slide {
+            Some(slide) => slides(slide, each, count)?,
+            None => (each, count, 1),
+        };
         let (months, micros) = match &self.offset {
             Some(offset) => interval(offset)?,
             None => (0, 0),
@@ -119,12 +117,39 @@ impl Lengths {
             let error = Error::invalid("an offset of months goes with windows of months or years");
             return Err(error.at(self.offset.as_ref().and_then(place)));
         }
-        let calendar = Calendar { each, count, months, micros, zone };
+        let calendar = Calendar { each, count, stretches, months, micros, zone };
         if !calendar.offset_fits() {
-            return Err(Error::invalid("a window's offset must be smaller than its size").at(at));
+            let what = if stretches > 1 { "slide" } else { "size" };
+            return Err(Error::invalid(format!("a window's offset must be smaller than its {what}")).at(at));
         }
         Ok(Windows::Calendar(calendar))
     }
+}
+
+/// What windows of a calendar slide by, and how many of that they last.
+fn slides(slide: &Expr, each: i64, count: Count) -> Result<(i64, Count, i64)> {
+    let found = length_text(slide).as_deref().and_then(counted);
+    let (by, each) = match (found, count) {
+        (Some((by, Count::Days)), Count::Weeks) => ((by, Count::Days), each.saturating_mul(7)),
+        (Some((by, same)), count) if same == count => ((by, same), each),
+        _ => {
+            let error =
+                Error::invalid("windows of the calendar slide by what they are counted in: days, weeks or months");
+            return Err(error
+                .at(place(slide))
+                .help("'30 days' by '1 day', '1 year' by '1 month'; weeks slide by days too"));
+        }
+    };
+    let (slide_by, count) = by;
+    let wrong = match () {
+        () if slide_by <= 0 => "a window's slide must be greater than zero",
+        () if slide_by > each => {
+            "a window's slide must not be greater than its size: rows between windows would be lost"
+        }
+        () if each % slide_by != 0 => "a window of the calendar lasts a whole number of its slides",
+        () => return Ok((slide_by, count, each / slide_by)),
+    };
+    Err(Error::invalid(wrong).at(place(slide)))
 }
 
 const SIZE: &str = "a window's size must be greater than zero";

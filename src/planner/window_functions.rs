@@ -14,7 +14,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    TypeSignature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -40,8 +40,11 @@ pub enum Which {
     CumulateEnds,
     /// `(end, size, step, offset)` → the start of the cumulating window.
     CumulateStart,
-    /// `(time, each, count, months, micros, zone)` → the start of the calendar window that holds the time.
+    /// `(time, each, count, months, micros, zone[, stretches])` → the start of the newest calendar window that holds the time, as
+    /// [`Which::Start`] stands for all.
     CalendarStart,
+    /// The same → the starts of all calendar windows that hold the time, newest first.
+    CalendarStarts,
     /// The same of its start → its end.
     CalendarEnd,
     /// `(window)` → its last instant.
@@ -73,9 +76,13 @@ pub static CUMULATE_START: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| udf(Which::CumulateStart, "levada_cumulate_start", 4));
 /// `levada_calendar_start`
 pub static CALENDAR_START: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| udf(Which::CalendarStart, "levada_calendar_start", 6));
+    LazyLock::new(|| calendar_udf(Which::CalendarStart, "levada_calendar_start"));
+/// `levada_calendar_starts`
+pub static CALENDAR_STARTS: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| calendar_udf(Which::CalendarStarts, "levada_calendar_starts"));
 /// `levada_calendar_end`
-pub static CALENDAR_END: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::CalendarEnd, "levada_calendar_end", 6));
+pub static CALENDAR_END: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| calendar_udf(Which::CalendarEnd, "levada_calendar_end"));
 /// `window_time`
 pub static LAST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| udf(Which::Last, "window_time", 1));
 /// `levada_watermark`
@@ -87,6 +94,11 @@ fn udf(which: Which, name: &'static str, args: usize) -> Arc<ScalarUDF> {
         name,
         signature: Signature::any(args, Volatility::Immutable),
     }))
+}
+
+fn calendar_udf(which: Which, name: &'static str) -> Arc<ScalarUDF> {
+    let signature = Signature::one_of(vec![TypeSignature::Any(6), TypeSignature::Any(7)], Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(WindowFunction { which, name, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -111,7 +123,9 @@ impl ScalarUDFImpl for WindowFunction {
             return plan_err!("window_time wants a window, such as window(ts, '10 seconds'), not {}", args[0]);
         }
         Ok(match self.which {
-            Which::Starts | Which::CumulateEnds => DataType::List(Arc::new(Field::new_list_field(time, true))),
+            Which::Starts | Which::CumulateEnds | Which::CalendarStarts => {
+                DataType::List(Arc::new(Field::new_list_field(time, true)))
+            }
             _ => time,
         })
     }
@@ -147,7 +161,10 @@ impl ScalarUDFImpl for WindowFunction {
             }
             (which, Some(Windows::Calendar(calendar))) => {
                 Windows::Calendar(calendar).check_unit(unit)?;
-                stretches(&values, &calendar, unit, which == Which::CalendarEnd, &data_type)?
+                match which {
+                    Which::CalendarStarts => all_stretches(&values, &calendar, unit, &data_type)?,
+                    which => stretches(&values, &calendar, unit, which == Which::CalendarEnd, &data_type)?,
+                }
             }
             _ => return self.wrong(),
         };
@@ -208,13 +225,26 @@ fn windows_of(which: Which, constants: &[ScalarValue]) -> Option<Windows> {
     match which {
         Which::Start | Which::Starts => shape().map(Windows::Sliding),
         Which::CumulateEnd | Which::CumulateEnds | Which::CumulateStart => shape().map(Windows::Cumulating),
-        Which::CalendarStart | Which::CalendarEnd => {
+        Which::CalendarStart | Which::CalendarStarts | Which::CalendarEnd => {
+            let stretches = if constants.len() > 5 { number(5)? } else { 1 };
             let count = COUNTS.iter().find(|(_, name)| text(1) == Some(*name))?.0;
             let (each, months, micros) = (number(0)?, number(2)?, number(3)?);
-            Some(Windows::Calendar(Calendar { each, count, months, micros, zone: Zone::parse(text(4)?).ok()? }))
+            let zone = Zone::parse(text(4)?).ok()?;
+            Some(Windows::Calendar(Calendar { each, count, stretches, months, micros, zone }))
         }
         Which::End | Which::Last | Which::Watermark => None,
     }
+}
+
+/// What the functions of calendar windows take behind the time.
+pub fn calendar_constants(calendar: &Calendar) -> Vec<ScalarValue> {
+    let Calendar { each, count, stretches, months, micros, zone } = calendar;
+    let number = |n: i64| ScalarValue::Int64(Some(n));
+    let name = COUNTS.iter().find(|(known, _)| known == count).map_or("", |(_, name)| name);
+    let zone = ScalarValue::from(zone.to_string());
+    let mut all = vec![number(*each), ScalarValue::from(name), number(*months), number(*micros), zone];
+    all.extend((*stretches > 1).then(|| number(*stretches)));
+    all
 }
 
 /// What calendars count in, as constants of a call.
@@ -292,7 +322,7 @@ fn spread(
     Ok(Arc::new(ListArray::try_new(field, offsets, values, times.nulls().cloned())?))
 }
 
-/// The start or the end of the stretch of a calendar that each time is in.
+/// The start or the end of the newest window of a calendar that each time is in.
 fn stretches(
     times: &Int64Array,
     calendar: &Calendar,
@@ -301,16 +331,33 @@ fn stretches(
     data_type: &DataType,
 ) -> Result<ArrayRef> {
     // Rows come near each other, and what a stretch is costs more than to see whether it holds a time.
-    let mut known: Option<(i64, i64)> = None;
+    let mut known: Option<((i64, i64), i64)> = None;
+    let pane = calendar.pane();
     let mut one = |time: i64| {
-        let bounds = match known.filter(|(start, end)| (*start..*end).contains(&time)) {
-            Some(bounds) => bounds,
-            None => calendar.bounds_in(time, unit).ok_or_else(|| out_of_range(time))?,
+        let ((start, _), end) = match known.filter(|((start, next), _)| (*start..*next).contains(&time)) {
+            Some(known) => known,
+            None => {
+                let found = || Some((pane.bounds_in(time, unit)?, calendar.bounds_in(time, unit)?.1));
+                found().ok_or_else(|| out_of_range(time)).inspect(|found| known = Some(*found))?
+            }
         };
-        known = Some(bounds);
-        Ok(if ends { bounds.1 } else { bounds.0 })
+        Ok(if ends { end } else { start })
     };
     typed(times.iter().map(|time| time.map(&mut one).transpose()).collect::<Result<Int64Array>>()?, data_type)
+}
+
+/// The starts of all windows of a calendar that each time is in.
+fn all_stretches(times: &Int64Array, calendar: &Calendar, unit: Unit, data_type: &DataType) -> Result<ArrayRef> {
+    let pane = calendar.pane();
+    let mut known: Option<((i64, i64), Vec<i64>)> = None;
+    spread(times, times.len(), data_type, |time, values| {
+        if !known.as_ref().is_some_and(|((start, next), _)| (*start..*next).contains(&time)) {
+            let starts = calendar.all_in(time, unit)?.into_iter().map(|(start, _)| start).collect();
+            known = Some((pane.bounds_in(time, unit)?, starts));
+        }
+        values.extend(known.iter().flat_map(|(_, starts)| starts));
+        Some(())
+    })
 }
 
 /// Refuses windows whose lengths are no whole numbers of the unit of their time, at the place of the time.

@@ -4,6 +4,7 @@
 //! sliding      10 s every 5 s      [00, 10) [05, 15) [10, 20) …
 //! cumulating   5 s up to 15 s      [00, 05) [00, 10) [00, 15) [15, 20) …
 //! calendar     1 month             [January) [February) …
+//!              3 months by one     [January … March) [February … April) …
 //! ```
 
 use datafusion::common::{Result, plan_err};
@@ -27,7 +28,7 @@ impl Windows {
     pub fn overlaps(&self) -> bool {
         match self {
             Windows::Sliding(shape) | Windows::Cumulating(shape) => shape.slide < shape.size,
-            Windows::Calendar(_) => false,
+            Windows::Calendar(calendar) => calendar.stretches > 1,
         }
     }
 

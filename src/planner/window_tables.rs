@@ -16,7 +16,7 @@ use crate::parser::PARTITION_BY_ARGUMENT;
 /// The functions and their arguments.
 const FUNCTIONS: [(&str, &[&str]); 4] = [
     ("tumble", &["data", "timecol", "size", "offset", "time_zone"]),
-    ("hop", &["data", "timecol", "slide", "size", "offset"]),
+    ("hop", &["data", "timecol", "slide", "size", "offset", "time_zone"]),
     ("cumulate", &["data", "timecol", "step", "size", "offset"]),
     ("session", &["data", "timecol", "gap", PARTITION_BY_ARGUMENT]),
 ];

@@ -343,9 +343,11 @@ pub fn number(n: i64) -> Expr {
 
 /// What the functions of calendar windows take.
 fn calendar_of(time: Expr, calendar: Calendar) -> Vec<Expr> {
-    let Calendar { each, count, months, micros, zone } = calendar;
+    let Calendar { each, count, stretches, months, micros, zone } = calendar;
     let name = COUNTS.iter().find(|(known, _)| *known == count).map_or("", |(_, name)| name);
-    vec![time, number(each), text(name), number(months), number(micros), text(&zone.to_string())]
+    let mut args = vec![time, number(each), text(name), number(months), number(micros), text(&zone.to_string())];
+    args.extend((stretches > 1).then(|| number(stretches)));
+    args
 }
 
 fn text(s: &str) -> Expr {

@@ -234,6 +234,8 @@ fn source(dice: &mut Dice) -> Source {
                 "CUMULATE(s, ts, '2 seconds', '10 seconds', '-3 seconds') x",
                 "TUMBLE(s, ts, '1 day', '01:00:07', time_zone => 'Europe/Berlin') x",
                 "TUMBLE(s, ts, '1 month') x",
+                "HOP(s, ts, '1 day', '3 days', '01:00:07', time_zone => 'Europe/Berlin') x",
+                "HOP(s, ts, '1 month', '1 quarter') x",
             ])
             .into()
         }
@@ -367,6 +369,8 @@ fn keys(dice: &mut Dice, source: &Source) -> (Vec<String>, Vec<String>) {
                 "window(x.ts, '5 seconds', '5 seconds', '2 seconds')",
                 "window(x.ts, size => '6 seconds', offset => '-1 second')",
                 "window(x.ts, '1 month')",
+                "window(x.ts, '3 months', '1 month')",
+                "window(x.ts, '1 week', '1 day', offset => '-00:00:02', time_zone => 'Europe/Berlin')",
                 "window(x.ts, '1 week', offset => '3 days 10:00:05', time_zone => '+10:00')",
                 "window(x.ts, '1 day', offset => '-00:00:04', time_zone => 'UTC')",
             ])
