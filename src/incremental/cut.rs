@@ -40,7 +40,9 @@ use super::survey::{
     visible_schema, watermarks,
 };
 use super::tap::{Tap, TapKind};
-use super::{IncrementalPlan, Input, OperatorNode, TargetTraits, WatermarkInput, mode, over, top, window_keys};
+use super::{
+    IncrementalPlan, Input, OperatorNode, TargetTraits, WatermarkInput, mode, over, over_now, top, window_keys,
+};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Emit, LimitSpec, OperatorSpec};
@@ -66,6 +68,7 @@ pub async fn plan(
     partitions: usize,
 ) -> Result<IncrementalPlan> {
     let plan = session_batch::expand_static(plan)?;
+    let plan = if mode == OutputMode::Append { plan } else { session_batch::expand_changing(plan)? };
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     if !reads_stream(&plan) {
         return Err(Error::invalid("the query reads no stream, so it would never change")
@@ -143,6 +146,10 @@ fn distinct_columns(distinct: &Distinct) -> Vec<(Option<TableReference>, FieldRe
         Distinct::On(on) => &on.schema,
     };
     schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
+}
+
+fn columns_of(window: &Window) -> Vec<(Option<TableReference>, FieldRef)> {
+    window.schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
 }
 
 /// What is between a node and the sink.
@@ -332,6 +339,9 @@ impl Cutter<'_> {
         let time = time_key(&aggregate);
         let is_time = |column: &&Column| event_time(&aggregate.input, &Expr::Column((*column).clone())).is_some();
         let watermarked = aggregate.group_expr.iter().any(|key| key.column_refs().iter().any(is_time));
+        if matches!(aggregate.input.as_ref(), LogicalPlan::Union(union) if is_of_set_operation(union)) {
+            mode::check_set_operation(self.mode, time.is_some())?;
+        }
         mode::check_sets(self.mode, time.is_some(), grouping_sets::leaves_time_out(&aggregate))?;
         mode::check_aggregate(self.mode, time.is_some(), groups_by_time(&aggregate), watermarked)?;
         let input = self.cut(aggregate.input.as_ref().clone(), Above::OPERATOR).await?;
@@ -474,21 +484,40 @@ impl Cutter<'_> {
     }
 
     async fn over(&mut self, window: Window, above: Above) -> Result<Part> {
+        if self.mode != OutputMode::Append {
+            return self.over_now(window, above).await;
+        }
         let over = Over::of(&window)?;
         let part = self.cut(window.input.as_ref().clone(), Above::OPERATOR).await?;
-        if part.signed {
-            return Err(Error::not_yet("OVER (…) over rows that are taken back"));
-        }
         if above.top {
             mode::check_target(self.mode, self.target, false)?;
         }
         let fed = part.feeds(&window.input)?;
         let (fragment, spec) = over::cut(&over, part.plan, &mut self.request(part.lag)).await?;
         let name = spec.name.clone();
-        let columns: Vec<_> = window.schema.iter().map(|(q, f)| (q.cloned(), f.clone())).collect();
         let leaf = self.operator(&name, spec, vec![(fragment, fed)], part.lag, false, above);
         let lag = part.lag.saturating_add(over.lag());
-        Ok(self.result(result_of(&columns, &leaf, false)?, false, lag))
+        Ok(self.result(result_of(&columns_of(&window), &leaf, false)?, false, lag))
+    }
+
+    /// In a mode that can take rows back.
+    async fn over_now(&mut self, window: Window, above: Above) -> Result<Part> {
+        let over = Over::changing(&window)?;
+        let part = self.cut(window.input.as_ref().clone(), Above::OPERATOR).await?;
+        let whole = self.mode == OutputMode::Complete && above.top;
+        if above.top {
+            mode::check_target(self.mode, self.target, false)?;
+        }
+        if above.top && !whole {
+            mode::check_takes_back(self.target, "rows that come change what OVER makes of others")?;
+        }
+        let emit = if whole { Emit::All } else { Emit::Changed { old: true } };
+        let fed = part.feeds(&window.input)?;
+        let mut request = self.request(part.lag);
+        let (fragment, spec) = over_now::cut(&over, part.plan, part.signed, emit, &mut request).await?;
+        let name = spec.name.clone();
+        let leaf = self.operator(&name, spec, vec![(fragment, fed)], part.lag, !whole, above);
+        Ok(self.result(result_of(&columns_of(&window), &leaf, !whole)?, !whole, part.lag))
     }
 
     fn request(&mut self, lag: i64) -> Request<'_> {
@@ -546,8 +575,7 @@ impl Cutter<'_> {
         let below = Above { sessions: keys.of_table, ..Above::OPERATOR };
         let input = self.cut(aggregate.input.as_ref().clone(), below).await?;
         if input.signed {
-            return Err(Error::not_yet("session windows over rows that are taken back")
-                .help("in OUTPUT MODE APPEND rows are final when they come"));
+            return Err(Error::internal("sessions of rows that are taken back were left to the operator that can't"));
         }
         if above.top {
             mode::check_target(self.mode, self.target, false)?;

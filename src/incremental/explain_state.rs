@@ -88,11 +88,17 @@ fn way_out(state: &StateSpec, mode: OutputMode) -> String {
         _ if state.name().starts_with("top") => {
             "PARTITION BY a window, or a time, with a watermark; of one stream whose rows are not taken back".into()
         }
+        ("over", _) if mode == OutputMode::Update => {
+            "PARTITION BY a window of a watermarked time as well, or OUTPUT MODE APPEND, which remembers what frames reach".into()
+        }
         ("over", _) => {
             "PARTITION BY a window of a watermarked time as well, or a frame that is bounded in time, such as RANGE BETWEEN INTERVAL \
              '1 hour' PRECEDING AND CURRENT ROW"
                 .into()
         }
+        (_, Some(time)) if time.ends_with(')') => format!(
+            "a name and a watermark for {time}: FROM (SELECT *, {time} AS at FROM stream) … WITH WATERMARK at DELAY '0 seconds'"
+        ),
         (_, Some(time)) => {
             format!("WITH WATERMARK {time} DELAY interval, or WATERMARK FOR {time} AS {time} - interval in CREATE STREAM")
         }

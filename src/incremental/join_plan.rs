@@ -23,6 +23,7 @@ use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 
 use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
+use crate::planner::over;
 use crate::planner::top::{self, TopNode};
 use crate::planner::watermark::WatermarkNode;
 use crate::planner::{any, reads_stream};
@@ -32,8 +33,6 @@ use crate::planner::{any, reads_stream};
 /// # Errors
 /// Of DataFusion, for a subquery that it can't make a join of.
 pub fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> DfResult<LogicalPlan> {
-    // All rows of the result are sent in every batch.
-    let whole = mode == OutputMode::Complete;
     let mut plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
     if mode != OutputMode::Append && any(&plan, asks_streams) {
         let all = joins_all(state);
@@ -43,7 +42,8 @@ pub fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> DfR
         plan = plan.transform_down(sink_conditions)?.data;
     }
     // A bound of a Top-N may have stood above a join.
-    let plan = top::find(plan, whole)?;
+    let plan = top::find(plan, mode)?;
+    let plan = if mode == OutputMode::Append { plan } else { over::untimed(plan)? };
     if !any(&plan, keeps_rows) {
         return Ok(plan);
     }

@@ -40,22 +40,27 @@ pub fn side(terms: &Terms, n: usize, input: LogicalPlan, signed: bool, request: 
     let weight = if signed { Some(retract::weight_of(&plan)?) } else { None };
     let bounds = terms.bounds.as_ref().filter(|_| !complete);
     let until = bounds.and_then(|bounds| until(bounds, n, signed));
-    let own = own(terms, n, &visible)?;
+    let implied = not_null(terms, n, &visible)?;
     let mut exprs: Vec<Expr> = Vec::new();
     for (key, (pair, _)) in terms.keys.iter().enumerate() {
         exprs.push(plain(pair[n].clone(), &visible)?.alias(format!("k{key}")));
     }
     let says = terms.kept[n] && terms.kind.shows(false).is_some();
     let (mut pass, mut time) = (None, None);
+    let own = terms.own[n].clone();
     if says {
         pass = Some(exprs.len());
-        exprs.push(conjunction(own).unwrap_or_else(|| lit(true)).alias("pass"));
+        exprs.push(conjunction(own.into_iter().chain(implied.clone())).unwrap_or_else(|| lit(true)).alias("pass"));
     } else if let Some(own) = conjunction(own) {
         plan = LogicalPlanBuilder::from(plan).filter(own)?.build()?;
     }
     if let Some(bounds) = bounds.filter(|bounds| bounds.events[n].is_some()) {
         let rule = late(bounds, n, request);
         plan = Tap::plan(plan, bounds.times[n].clone(), TapKind::Late(rule), request.cell);
+    }
+    // Behind the tap: a late row without a key is late like any other, and is counted.
+    if let Some(implied) = conjunction(implied).filter(|_| !says) {
+        plan = LogicalPlanBuilder::from(plan).filter(implied)?.build()?;
     }
     if let (Some(_), Some(bounds)) = (until, bounds) {
         time = Some(exprs.len());
@@ -129,17 +134,16 @@ fn until(bounds: &JoinBounds, n: usize, signed: bool) -> Option<i64> {
     }
 }
 
-/// What a row of the side must fulfil by itself to have a partner.
-fn own(terms: &Terms, n: usize, visible: &DFSchema) -> Result<Vec<Expr>> {
-    let mut own = terms.own[n].clone();
-    let not_null = terms.keys.iter().filter(|(_, null_safe)| !null_safe).map(|(pair, _)| pair[n].clone());
-    let not_null = not_null.chain(terms.bounds.iter().map(|bounds| bounds.times[n].clone()));
-    for expr in not_null {
+/// What a row of the side must have to have a partner.
+fn not_null(terms: &Terms, n: usize, visible: &DFSchema) -> Result<Vec<Expr>> {
+    let mut not_null = Vec::new();
+    let keys = terms.keys.iter().filter(|(_, null_safe)| !null_safe).map(|(pair, _)| pair[n].clone());
+    for expr in keys.chain(terms.bounds.iter().map(|bounds| bounds.times[n].clone())) {
         if expr.nullable(visible)? {
-            own.push(expr.is_not_null());
+            not_null.push(expr.is_not_null());
         }
     }
-    Ok(own)
+    Ok(not_null)
 }
 
 /// When a row of the side is late.

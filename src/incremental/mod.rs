@@ -21,6 +21,7 @@ mod mode;
 mod names;
 mod now;
 mod over;
+mod over_now;
 mod panes;
 mod passed;
 mod planning;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility, Window};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility};
 
 use super::TargetTraits;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::planner::{any, reads_stream};
 pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
     match node {
         LogicalPlan::Window(window) if mode == OutputMode::Append => Over::of(window).map(drop),
-        LogicalPlan::Window(window) => Err(window_refused(window, mode)),
+        LogicalPlan::Window(window) => Over::changing(window).map(drop),
         LogicalPlan::RecursiveQuery(_) => Err(Error::unsupported("a recursive query can't run over a stream")),
         LogicalPlan::Join(join) => {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
@@ -41,22 +41,6 @@ pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
             }
         }
         _ => Ok(()),
-    }
-}
-
-/// An OVER that is no Top-N, in another mode than its own.
-fn window_refused(window: &Window, mode: OutputMode) -> Error {
-    let error = Error::unsupported(format!(
-        "OVER (…) can't run in OUTPUT MODE {}: a row that comes would change those of its partition that were sent",
-        format!("{mode:?}").to_uppercase()
-    ));
-    let text = window.window_expr.iter().map(ToString::to_string).collect::<String>();
-    match text.contains("row_number(") || text.contains("rank(") {
-        true => error.help(
-            "ROW_NUMBER(), RANK() and DENSE_RANK() run with ORDER BY in a subquery and a filter of its rows by one of them (WHERE r <= 3), \
-             or use OUTPUT MODE APPEND and ORDER BY a watermarked time",
-        ),
-        false => error.help("use OUTPUT MODE APPEND and ORDER BY a watermarked time, or aggregate by a window: GROUP BY window(time, size)"),
     }
 }
 
@@ -95,6 +79,10 @@ fn subquery_refused(subquery: &Expr, mode: OutputMode) -> Error {
             "OUTPUT MODE APPEND can't run a subquery over a stream for its value: that changes with the stream's rows, so no row made of it is ever final",
         )
         .help("use OUTPUT MODE UPDATE, or join with an aggregate by a window of both streams"),
+        (Expr::ScalarSubquery(subquery), _) if !subquery.outer_ref_columns.is_empty() => Error::not_yet(
+            "a subquery over a stream for its value whose rows belong to the outer row by another condition than equality",
+        )
+        .help("tie them by = in its WHERE, or join with the stream in FROM and aggregate"),
         (Expr::ScalarSubquery(_), _) => {
             Error::not_yet("a subquery over a stream for its value, other than of one row, in SELECT, WHERE or HAVING of a query over a stream")
                 .help("make it an aggregate without GROUP BY, or join with it in FROM")
@@ -196,6 +184,18 @@ pub fn check_aggregate(mode: OutputMode, closes: bool, groups_by_time: bool, wat
     .help("group by window(…) of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
+/// The same for EXCEPT and INTERSECT.
+pub fn check_set_operation(mode: OutputMode, closes: bool) -> Result<()> {
+    if mode != OutputMode::Append || closes {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        "OUTPUT MODE APPEND can't run EXCEPT or INTERSECT of streams without a watermarked time among the columns: a row to come of one side \
+         would change what was sent of the other",
+    )
+    .help("SELECT a watermarked column, or a window of it, on both sides, or use OUTPUT MODE UPDATE"))
+}
+
 /// The same for grouping sets, some of which leave out a window or a time.
 pub fn check_sets(mode: OutputMode, closes: bool, leaves_out: bool) -> Result<()> {
     if mode != OutputMode::Append || closes || !leaves_out {
@@ -257,7 +257,7 @@ pub fn check_top_n(mode: OutputMode, partitioned: bool, closes: bool) -> Result<
     Err(Error::unsupported(
         "OUTPUT MODE APPEND can't run this Top-N: no partition is ever final, so nothing would ever be sent",
     )
-    .help("PARTITION BY a window of a watermarked time, or use OUTPUT MODE UPDATE or COMPLETE"))
+    .help("PARTITION BY a window of a watermarked time, number by one (ORDER BY time, ascending), or use OUTPUT MODE UPDATE or COMPLETE"))
 }
 
 /// What the target takes of a Top-N.

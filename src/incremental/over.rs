@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::{Column, DFSchemaRef, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, WindowFrameBound, WindowFunctionDefinition};
@@ -56,9 +56,7 @@ pub async fn cut(over: &Over<'_>, input: LogicalPlan, request: &mut Request<'_>)
     let lead = row.exprs.len();
     let order_by: Vec<usize> =
         over.order_by.iter().map(|by| row.add(&by.expr, names.name(&by.expr), &visible)).collect::<Result<_>>()?;
-    let context = SimplifyContext::builder().with_schema(visible.clone());
-    let context = context.with_config_options(request.state.config_options().clone()).build();
-    let simplifier = ExprSimplifier::new(context);
+    let simplifier = simplifier(&visible, request);
     let mut reads = Vec::new();
     for (call, _) in &over.calls {
         reads.push(Reads::of(call, &simplifier, &mut row, &names, &visible)?);
@@ -162,8 +160,14 @@ fn by_time(over: &Over<'_>, time: EventTime, at: usize, is: &DataType) -> Result
     Ok((ForgetBy { lasts: Lasts::Units(size.saturating_add(wait)), ..due }, is_final, reach))
 }
 
+/// What makes constants of arguments that are.
+pub(super) fn simplifier(schema: &DFSchemaRef, request: &Request<'_>) -> ExprSimplifier {
+    let context = SimplifyContext::builder().with_schema(schema.clone());
+    ExprSimplifier::new(context.with_config_options(request.state.config_options().clone()).build())
+}
+
 /// What a call reads: constants, and columns of a row.
-struct Reads {
+pub(super) struct Reads {
     args: Vec<Read>,
     filter: Option<usize>,
 }
@@ -174,7 +178,7 @@ enum Read {
 }
 
 impl Reads {
-    fn of(
+    pub fn of(
         call: &WindowFunction,
         simplifier: &ExprSimplifier,
         row: &mut Row,
@@ -195,7 +199,7 @@ impl Reads {
         Ok(Reads { args, filter })
     }
 
-    fn physical(&self, column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>) -> Physical {
+    pub fn physical(&self, column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>) -> Physical {
         let one = |read: &Read| -> Arc<dyn PhysicalExpr> {
             match read {
                 Read::Constant(value) => Arc::new(Literal::new(value.clone())),
@@ -207,10 +211,10 @@ impl Reads {
 }
 
 /// Arguments, and what is asked of a row.
-type Physical = (Vec<Arc<dyn PhysicalExpr>>, Option<Arc<dyn PhysicalExpr>>);
+pub(super) type Physical = (Vec<Arc<dyn PhysicalExpr>>, Option<Arc<dyn PhysicalExpr>>);
 
 /// A call over the rows of the state, and the type of its values. `whole`: over whole partitions.
-fn made(
+pub(super) fn made(
     call: &WindowFunction,
     needs: &Needs,
     whole: bool,
@@ -302,12 +306,12 @@ fn bare(field: &FieldRef) -> &str {
     field.name().split_once(':').map_or(field.name().as_str(), |(_, name)| name)
 }
 
-fn refused(error: Error) -> Error {
+pub(super) fn refused(error: Error) -> Error {
     Error::unsupported(format!("OVER (…) can't remember its rows: {error}"))
         .help("CAST what it is partitioned and ordered by to another type, such as STRING")
 }
 
-fn text(over: &Over<'_>, names: &Names) -> String {
+pub(super) fn text(over: &Over<'_>, names: &Names) -> String {
     let one = |(n, expr): (usize, &Expr)| {
         let casts = names.casts(expr);
         let of = if casts.is_empty() { String::new() } else { format!(" of {}", casts.join(", ")) };
@@ -317,16 +321,13 @@ fn text(over: &Over<'_>, names: &Names) -> String {
 }
 
 /// A call, with the lengths of its frame as a person writes them.
-fn called(over: &Over<'_>, n: usize, names: &Names) -> String {
+pub(super) fn called(over: &Over<'_>, n: usize, names: &Names) -> String {
     let frame = &over.calls[n].0.params.window_frame;
     let mut text = names.name(&over.window.window_expr[n]);
     for bound in [&frame.start_bound, &frame.end_bound] {
         let (WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)) = bound else { continue };
         let ScalarValue::IntervalMonthDayNano(Some(length)) = value else { continue };
-        if length.months == 0 && length.nanoseconds % 1_000 == 0 {
-            let micros = i64::from(length.days) * 86_400_000_000 + length.nanoseconds / 1_000;
-            text = text.replace(&format!("{length:?}"), &format!("INTERVAL '{}'", interval_text(micros)));
-        }
+        text = text.replace(&format!("{length:?}"), &format!("INTERVAL '{}'", frames::length_text(*length)));
     }
     text
 }

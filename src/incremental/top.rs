@@ -16,7 +16,7 @@ use super::names::Names;
 use super::retract;
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
-use crate::operator::{Bound, Emit, Rank, TopSpec};
+use crate::operator::{Bound, Emit, Rank, RankedSpec, TopSpec};
 use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, closing, event_time};
 use crate::planner::expand;
@@ -81,23 +81,28 @@ pub async fn cut(
         Some((at, time)) => Some(forget_at(partition[at], time, &is(partition[at]))?),
         None => None,
     };
+    let shown_order = order(&output)?;
     let spec = TopSpec {
         name: request.named.name("top"),
-        partition: width,
-        codec: Arc::new(KeyCodec::new(&keys[..width])?),
-        row_codec: Arc::new(row_codec.map_err(refused)?),
-        keys: Arc::new(Schema::new(keys)),
-        rows: Arc::new(Schema::new(rows)),
-        order_by,
-        sorter,
-        bound: Bound { by: top.by, skip: top.skip, fetch: top.fetch },
+        rows: RankedSpec {
+            partition: width,
+            codec: Arc::new(KeyCodec::new(&keys[..width])?),
+            row_codec: Arc::new(row_codec.map_err(refused)?),
+            keys: Arc::new(Schema::new(keys)),
+            rows: Arc::new(Schema::new(rows)),
+            order_by,
+            sorter,
+            signed,
+            bound: Bound { by: top.by, skip: top.skip, fetch: top.fetch },
+            prunes: !signed,
+            before: matches!(emit, Emit::Changed { .. }),
+            forget,
+        },
         columns,
         ranks: top.ranks.clone(),
-        shown_order: order(&output)?,
+        shown_order,
         output: Arc::new(Schema::new(output)),
-        signed,
         emit,
-        forget,
         text: text(top, &names),
     };
     let fragment = Fragment::plan(request.state, &expand::expand(plan)?, request.partitions, false, &Ok).await?;

@@ -44,6 +44,10 @@ mod over;
 mod over_calls;
 /// The rows of an OVER by their partitions.
 mod over_index;
+/// The same as it is now, taken back when it is no more.
+mod over_now;
+/// Rows of partitions in an order.
+mod ranked;
 /// An aggregate's rows.
 mod result;
 /// Which sessions are remembered of which key.
@@ -73,6 +77,8 @@ pub use node::{OperatorPart, OperatorSpec, Role, StateSpec};
 pub use over::{OverSpec, RunningSpec};
 pub use over_calls::{Call, Framed};
 pub use over_index::{Final, Reach};
+pub use over_now::OverNowSpec;
+pub use ranked::RankedSpec;
 pub use sessions::SessionSpec;
 pub use top::TopSpec;
 pub use top_index::{Bound, Rank};

@@ -12,7 +12,8 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{NullTreatment, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, Window, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, cast,
 };
 
 use super::event_time::{EventTime, event_time};
@@ -101,24 +102,14 @@ impl<'a> Over<'a> {
     /// # Errors
     /// Unsupported, with what makes its rows final.
     pub fn of(window: &'a Window) -> Result<Self> {
-        let calls: Option<Vec<&WindowFunction>> = window.window_expr.iter().map(call_of).collect();
-        let Some((calls, first)) = calls.and_then(|calls| calls.first().copied().map(|first| (calls, first))) else {
-            return Err(Error::internal("an OVER that calls no function"));
-        };
-        let (partition_by, order_by) = (first.params.partition_by.as_slice(), first.params.order_by.as_slice());
-        if calls.iter().any(|call| call.params.partition_by != partition_by || call.params.order_by != order_by) {
-            return Err(Error::not_yet("OVER with different PARTITION BY or ORDER BY in one step")
-                .help("compute one of them in a subquery"));
-        }
+        let Over { calls, partition_by, order_by, ends, .. } = Over::changing(window)?;
+        let calls = calls.into_iter().map(|(call, _)| call);
         let input = &window.input;
-        let ends = partition_by.iter().enumerate().filter_map(|(n, expr)| Some((n, event_time(input, expr)?)));
-        let ends: Vec<(usize, EventTime)> = ends.collect();
-        let ends = ends.iter().find(|(_, time)| *time != EventTime::Time).or(ends.first()).copied();
         let by_time = order_by.first().and_then(|by| Some((by, event_time(input, &by.expr)?)));
         let by_time = by_time.filter(|(_, time)| !matches!(time, EventTime::Window(_) | EventTime::Ending));
         let zoned = order_by.first().and_then(|by| by.expr.get_type(input.schema()).ok());
         let zoned = matches!(zoned, Some(DataType::Timestamp(_, Some(_))));
-        let calls: Vec<(&WindowFunction, Needs)> = calls.into_iter().map(|call| (call, needs(call, zoned))).collect();
+        let calls: Vec<(&WindowFunction, Needs)> = calls.map(|call| (call, needs(call, zoned))).collect();
         let whole = calls.iter().find_map(|(_, needs)| needs.whole.clone());
         let time = match (by_time, whole) {
             (Some((by, time)), None) if by.asc => Some(time),
@@ -128,6 +119,28 @@ impl<'a> Over<'a> {
             (None, _) => return Err(without_time(input, order_by)),
         };
         Ok(Over { window, calls, partition_by, order_by, time, ends })
+    }
+
+    /// Of a node over a stream, where rows may be taken back: none need be final.
+    ///
+    /// # Errors
+    /// Unsupported: its functions do not have one order.
+    pub fn changing(window: &'a Window) -> Result<Self> {
+        let calls: Option<Vec<&WindowFunction>> = window.window_expr.iter().map(call_of).collect();
+        let Some((calls, first)) = calls.and_then(|calls| calls.first().copied().map(|first| (calls, first))) else {
+            return Err(Error::internal("an OVER that calls no function"));
+        };
+        let (partition_by, order_by) = (first.params.partition_by.as_slice(), first.params.order_by.as_slice());
+        if calls.iter().any(|call| call.params.partition_by != partition_by || call.params.order_by != order_by) {
+            return Err(Error::not_yet("OVER with different PARTITION BY or ORDER BY in one step")
+                .help("compute one of them in a subquery"));
+        }
+        let times = partition_by.iter().enumerate();
+        let times = times.filter_map(|(n, expr)| Some((n, event_time(&window.input, expr)?)));
+        let ends: Vec<(usize, EventTime)> = times.collect();
+        let ends = ends.iter().find(|(_, time)| *time != EventTime::Time).or(ends.first()).copied();
+        let calls = calls.into_iter().map(|call| (call, Needs::ROW)).collect();
+        Ok(Over { window, calls, partition_by, order_by, time: None, ends })
     }
 
     /// How long after a row's time it is final, in microseconds, and how many rows must follow.
@@ -159,6 +172,33 @@ pub fn time_behind(window: &Window, index: usize) -> Option<EventTime> {
     let column = Column::from(window.input.schema().qualified_field(index));
     let over = Over::of(window).ok()?;
     if over.passes(&column) { event_time(&window.input, &Expr::Column(column)) } else { None }
+}
+
+/// Every OVER over a stream in a plan whose rows may be taken back: of its columns only those carry a watermark on that it is
+/// partitioned by, as a row may be taken back long after the time that it is ordered by. The others are cast to what they are.
+///
+/// # Errors
+/// Of DataFusion.
+pub fn untimed(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let untimed = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Window(window) = &node else { return Ok(Transformed::no(node)) };
+        let keys = Over::changing(window).map(|over| over.partition_by).unwrap_or_default();
+        let (mut times, mut exprs) = (false, Vec::new());
+        for (qualifier, field) in window.schema.iter() {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            let time = !keys.contains(&column) && event_time(&window.input, &column).is_some();
+            times |= time;
+            exprs.push(match time {
+                true => cast(column, field.data_type().clone()).alias_qualified(qualifier.cloned(), field.name()),
+                false => column,
+            });
+        }
+        if !times {
+            return Ok(Transformed::no(node));
+        }
+        Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(exprs)?.build()?))
+    });
+    Ok(untimed?.data)
 }
 
 /// The call of an expression of an OVER.
@@ -272,7 +312,8 @@ fn number(expr: &Expr) -> Option<i64> {
     }
 }
 
-const ENDS: &str = "PARTITION BY a window of a watermarked time too: its rows are then sent when it ends";
+const ENDS: &str =
+    "PARTITION BY a window of a watermarked time too: its rows are then sent when it ends; or use OUTPUT MODE UPDATE";
 
 fn backwards(by: &SortExpr) -> Error {
     Error::unsupported(format!(
@@ -303,16 +344,13 @@ fn without_time(input: &LogicalPlan, order_by: &[SortExpr]) -> Error {
         ))
         .help(
             "add WITH WATERMARK column DELAY '10 seconds', and order by the column itself; rows of a join without a bound in time, of an aggregate \
-             without a window or of lead() carry no watermark on",
+             without a window or of lead() carry no watermark on; or use OUTPUT MODE UPDATE",
         );
     }
     Error::unsupported(format!(
         "OVER (… ORDER BY {shown}) can't run over a stream: a row that sorts before those already sent may always come"
     ))
-    .help(format!(
-        "ORDER BY a watermarked time first, or {ENDS}; the first n rows of each partition come and go in OUTPUT MODE UPDATE: \
-         WHERE r <= n, r being row_number() of a subquery"
-    ))
+    .help(format!("ORDER BY a watermarked time first, or {ENDS}, in which rows are corrected"))
 }
 
 #[cfg(test)]

@@ -15,20 +15,22 @@
 //! A row begins a session when no row before it reaches its time; reaching it exactly is enough (rule S1). Nothing of this is
 //! shared with the operator that a stream has, so the one can be held against the other.
 
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::{min_max, sum};
 use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition, lit, when,
+    AggregateUDF, Distinct, Expr, ExprFunctionExt, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, cast, lit, when,
 };
 
 use super::expand::replace;
 use super::floats;
-use super::reads_stream;
-use super::session_functions::session_call;
+use super::join_bounds::is_join_of_streams;
+use super::session_functions::{gives_sessions, session_call};
+use super::{any, reads_stream};
 
 const START: &str = "__session_start";
 const END: &str = "__session_end";
@@ -56,6 +58,49 @@ pub fn expand_static(plan: LogicalPlan) -> Result<LogicalPlan> {
         false => expand_node(node),
     });
     Ok(expanded?.data)
+}
+
+/// The same where rows may be taken back, in a mode in which they can be: their sessions come of what an OVER is now.
+///
+/// # Errors
+/// As of [`expand`].
+pub fn expand_changing(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let expanded = plan.transform_up(|node| match node.inputs().into_iter().any(changes) {
+        true => expand_node(node),
+        false => Ok(Transformed::no(node)),
+    });
+    Ok(expanded?.data)
+}
+
+/// Whether rows of a plan over streams may be taken back; or perhaps not.
+fn changes(plan: &LogicalPlan) -> bool {
+    let outer = |join: &Join| join.join_type != JoinType::Inner && join.join_type != JoinType::LeftSemi;
+    any(plan, |node| {
+        let may = match node {
+            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => true,
+            LogicalPlan::Distinct(Distinct::On(on)) => on.sort_expr.is_some(),
+            LogicalPlan::Join(join) => outer(join) && is_join_of_streams(node),
+            LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().any(judges),
+            LogicalPlan::Projection(projection) => gives_sessions(node) || projection.expr.iter().any(judges),
+            _ => false,
+        };
+        may && reads_stream(node)
+    })
+}
+
+/// Whether what an expression says of a row may change with rows of a stream that it asks. That a row found a partner does not.
+fn judges(expr: &Expr) -> bool {
+    let asked = |e: &Expr| match e {
+        Expr::ScalarSubquery(subquery) => reads_stream(&subquery.subquery),
+        Expr::InSubquery(within) => reads_stream(&within.subquery.subquery),
+        Expr::Exists(exists) => reads_stream(&exists.subquery.subquery),
+        _ => false,
+    };
+    match expr {
+        Expr::InSubquery(within) if !within.negated => changes(&within.subquery.subquery),
+        Expr::Exists(exists) if !exists.negated => changes(&exists.subquery.subquery),
+        other => other.exists(|e| Ok(asked(e))).unwrap_or(true),
+    }
 }
 
 fn expand_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
@@ -100,7 +145,11 @@ fn with_sessions(input: LogicalPlan, start: Option<&Expr>, end: Option<&Expr>, k
         return datafusion::common::internal_err!("a session without a start or an end");
     };
     let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
-    let mut named = vec![from.clone().alias(FROM), to.clone().alias(TO)];
+    // A row's own times, no longer the calls that stand for its session.
+    let own = |bound: &Expr| {
+        Ok::<_, datafusion::error::DataFusionError>(cast(bound.clone(), bound.get_type(input.schema())?))
+    };
+    let mut named = vec![own(from)?.alias(FROM), own(to)?.alias(TO)];
     let mut partition = Vec::new();
     for (n, key) in keys.into_iter().enumerate() {
         let name = format!("__session_key{n}");

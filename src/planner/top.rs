@@ -26,9 +26,11 @@ use datafusion::logical_expr::{
 };
 
 use super::join_bounds::is_join_of_streams;
+use super::over::Over;
 use super::reads_stream;
 use super::within::is_mark;
 use crate::operator::Rank;
+use crate::parser::OutputMode;
 
 /// A column of a plan.
 type Named = (Option<TableReference>, FieldRef);
@@ -132,13 +134,14 @@ impl UserDefinedLogicalNodeCore for TopNode {
     }
 }
 
-/// Puts the nodes in place of what they stand for, over streams. `whole`: all rows of the result are sent in every batch, so what
-/// is on top of an operator that groups is sorted then and needs no memory.
+/// Puts the nodes in place of what they stand for, over streams. In COMPLETE all rows of the result are sent in every batch, so what
+/// is on top of an operator that groups is sorted then and needs no memory. In APPEND numbers by a watermarked time stay those of an
+/// OVER: the first rows by time are final when the watermark passes them.
 ///
 /// # Errors
 /// Of DataFusion.
-pub fn find(plan: LogicalPlan, whole: bool) -> DfResult<LogicalPlan> {
-    let mut sorted = if whole { top_sort(&plan).cloned() } else { None };
+pub fn find(plan: LogicalPlan, mode: OutputMode) -> DfResult<LogicalPlan> {
+    let mut sorted = if mode == OutputMode::Complete { top_sort(&plan).cloned() } else { None };
     let found = plan.transform_down(|node| {
         if sorted.as_ref() == Some(&node) {
             sorted = None;
@@ -146,6 +149,9 @@ pub fn find(plan: LogicalPlan, whole: bool) -> DfResult<LogicalPlan> {
         }
         match node {
             LogicalPlan::Limit(limit) => limited(limit),
+            LogicalPlan::Filter(filter) if mode == OutputMode::Append && is_final_by_time(&filter) => {
+                Ok(Transformed::no(LogicalPlan::Filter(filter)))
+            }
             LogicalPlan::Filter(filter) if reads_stream(&filter.input) => numbered(filter),
             LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.is_some() && reads_stream(&on.input) => {
                 first_of(on)
@@ -265,6 +271,12 @@ fn limited(limit: Limit) -> DfResult<Transformed<LogicalPlan>> {
 /// Whether a filter bounds the numbers that rows have in their partitions.
 pub fn is_numbered(filter: &Filter) -> bool {
     numbers_of(filter).is_some()
+}
+
+/// Whether the numbers that a filter bounds are by a watermarked time, in partitions that the watermark does not end.
+fn is_final_by_time(filter: &Filter) -> bool {
+    let over = numbers_of(filter).and_then(|numbers| Over::of(numbers.window).ok());
+    over.is_some_and(|over| over.time.is_some() && over.ends.is_none())
 }
 
 /// The ranks that are asked for below a filter which bounds one of them: that one's place and bound.

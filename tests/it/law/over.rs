@@ -1,5 +1,6 @@
-//! The law for OVER in APPEND: what looks back gives the rows of the batch whose time the watermark has passed, each once;
-//! what looks ahead gives some of them, and all when it is drained; whatever the split, the partitions, restarts and crashes.
+//! The law for OVER. In APPEND: what looks back gives the rows of the batch whose time the watermark has passed, each once; what
+//! looks ahead gives some of them, and all when it is drained. In UPDATE and COMPLETE: what the batch gives, over rows that are
+//! taken back too, and what stands above it. Whatever the split, the partitions, restarts and crashes.
 
 use proptest::prelude::*;
 
@@ -67,6 +68,13 @@ fn query(dice: &mut Dice) -> (String, bool, bool) {
         let sql = format!("SELECT window_end AS z, id, {function} AS a, {other} AS b FROM TUMBLE(s, ts, '3 seconds')");
         return (sql, false, true);
     }
+    if dice.chance(10) {
+        let number = dice
+            .pick(&["row_number() OVER (PARTITION BY k ORDER BY ts, id)", "rank() OVER (PARTITION BY k ORDER BY ts)"]);
+        let sql =
+            format!("SELECT * FROM (SELECT ts AS z, id, {number} AS r FROM s) x WHERE r <= {}", dice.between(1, 3));
+        return (sql, false, false);
+    }
     let ahead = dice.chance(40);
     // Behind an OVER that waits for rows to come no time is carried: another with other keys is refused there.
     let several = if ahead { 1 } else { 1 + dice.below(3) };
@@ -88,6 +96,60 @@ fn row() -> impl Strategy<Value = Row> {
 
 const FLOATS: [&str; 4] = ["0.0", "-0.0", "'NaN'::DOUBLE", "NULL"];
 
+/// A session with the stream, and a statement that brings rows.
+struct Trial {
+    session: levada::session::Session,
+    query: String,
+    now: i64,
+    newest: i64,
+    id: i64,
+}
+
+impl Trial {
+    fn new(query: &str) -> Result<Self, TestCaseError> {
+        let trial = Trial { session: session(), query: query.into(), now: -8_000_000, newest: i64::MIN, id: 0 };
+        trial.ask("SET clock = 'manual'")?;
+        trial.ask(
+            "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, f DOUBLE, id BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')",
+        )?;
+        Ok(trial)
+    }
+
+    fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, TestCaseError> {
+        run(&self.session, sql).map_err(|e| self.fail(e))
+    }
+
+    fn fail(&self, error: Error) -> TestCaseError {
+        TestCaseError::fail(format!("{}: {error}", self.query))
+    }
+
+    fn insert(&mut self, rows: &[Row]) -> Option<String> {
+        let values = rows.iter().map(|(later, behind, k, v)| {
+            self.now += later;
+            self.id += 1;
+            self.newest = self.newest.max(self.now - behind);
+            let v = v.map_or("NULL".into(), |v| v.to_string());
+            let f = FLOATS[(self.id * 5 % 7) as usize % FLOATS.len()];
+            format!("(to_timestamp_micros({}), {k}, {v}, {f}, {})", self.now - behind, self.id)
+        });
+        let values: Vec<String> = values.collect();
+        (!values.is_empty()).then(|| format!("INSERT INTO s VALUES {}", values.join(", ")))
+    }
+
+    /// Runs the batches in a mode.
+    fn run(&mut self, mode: &str, checkpoint: &str, batches: &[(Vec<Row>, Event)]) -> Result<u8, TestCaseError> {
+        let mut partitions = 2;
+        let query = self.query.clone();
+        start(&self.session, &query, mode, checkpoint, partitions).map_err(|e| self.fail(e))?;
+        for (rows, event) in batches {
+            let insert = self.insert(rows);
+            let begin = |partitions: u8| start(&self.session, &query, mode, checkpoint, partitions);
+            step(&self.session, &begin, &mut partitions, *event, insert.as_slice()).map_err(|e| self.fail(e))?;
+        }
+        Ok(partitions)
+    }
+}
+
 fn holds(
     (query, ahead, windows): &(String, bool, bool),
     batches: &[(Vec<Row>, Event)],
@@ -95,53 +157,122 @@ fn holds(
 ) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoint = folder.path().join("cp").display().to_string();
-    let session = session();
-    let fail = |e: Error| TestCaseError::fail(format!("{query}: {e}"));
-    let ask = |sql: &str| run(&session, sql).map_err(fail);
-    ask("SET clock = 'manual'")?;
-    ask(
-        "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, f DOUBLE, id BIGINT, WATERMARK FOR ts AS ts - INTERVAL '3 seconds')",
-    )?;
-    let begin = |partitions: u8| start(&session, query, "APPEND", &checkpoint, partitions);
-    let mut partitions = 2;
-    begin(partitions).map_err(fail)?;
-    let (mut now, mut newest, mut id) = (-8_000_000i64, i64::MIN, 0);
-    for (rows, event) in batches {
-        let values = rows.iter().map(|(later, behind, k, v)| {
-            now += later;
-            id += 1;
-            newest = newest.max(now - behind);
-            let v = v.map_or("NULL".into(), |v| v.to_string());
-            let f = FLOATS[(id * 5 % 7) as usize % FLOATS.len()];
-            format!("(to_timestamp_micros({}), {k}, {v}, {f}, {id})", now - behind)
-        });
-        let values: Vec<String> = values.collect();
-        let insert = (!values.is_empty()).then(|| format!("INSERT INTO s VALUES {}", values.join(", ")));
-        step(&session, &begin, &mut partitions, *event, insert.as_slice()).map_err(fail)?;
-    }
+    let mut trial = Trial::new(query)?;
+    let partitions = trial.run("APPEND", &checkpoint, batches)?;
     // Before the first row there is no watermark, and nothing to be final.
-    let watermark = newest.saturating_sub(3_000_000).div_euclid(1_000).saturating_mul(1_000);
+    let watermark = trial.newest.saturating_sub(3_000_000).div_euclid(1_000).saturating_mul(1_000);
     let is_final = format!("z <= arrow_cast(to_timestamp_micros({watermark}), 'Timestamp(Microsecond, None)')");
-    let got = ask("SELECT * FROM r")?;
-    let wanted = ask(&format!("SELECT * FROM ({query}) x WHERE {is_final}"))?;
+    let got = trial.ask("SELECT * FROM r")?;
+    let wanted = trial.ask(&format!("SELECT * FROM ({query}) x WHERE {is_final}"))?;
     if !ahead || *windows {
         prop_assert_eq!(&got, &wanted, "{}", query);
     } else {
         prop_assert!(got.iter().all(|row| wanted.contains(row)), "{}: {:?} of {:?}", query, got, wanted);
     }
-    verify(&session).map_err(fail)?;
-    if drains && id > 0 {
+    verify(&trial.session).map_err(|e| trial.fail(e))?;
+    if drains && trial.id > 0 {
         // A point that no step has reached is met by what closes the rest; so may its end be.
-        while let Err(error) = run(&session, "STOP QUERY q DRAIN") {
+        while let Err(error) = run(&trial.session, "STOP QUERY q DRAIN") {
             prop_assert!(error.to_string().contains("failpoint"), "{}: {}", query, error);
-            if begin(partitions).is_err_and(|error| error.to_string().contains("drained")) {
+            let begun = start(&trial.session, query, "APPEND", &checkpoint, partitions);
+            if begun.is_err_and(|error| error.to_string().contains("drained")) {
                 break;
             }
         }
-        prop_assert_eq!(ask("SELECT * FROM r")?, ask(query)?, "{} drained", query);
+        prop_assert_eq!(trial.ask("SELECT * FROM r")?, trial.ask(query)?, "{} drained", query);
     }
-    session.stop_all(true);
+    trial.session.stop_all(true);
     Ok(())
+}
+
+/// A call over rows of which some may be taken back; no two of them have one place in its order, unless that does not matter.
+fn changing(dice: &mut Dice) -> String {
+    let partition = dice.pick(&["", "PARTITION BY k ", "PARTITION BY k, v % 2 ", "PARTITION BY f "]);
+    let order = dice.pick(&["ts, id", "v DESC, id", "v NULLS FIRST, id DESC", "id"]);
+    let (n, m) = (dice.between(0, 3), dice.between(0, 3));
+    let one = match dice.below(14) {
+        0 => "row_number()".into(),
+        1 => "ntile(3)".into(),
+        2 => "percent_rank()".into(),
+        3 => "cume_dist()".into(),
+        4 => format!("lead(v, {n}, -7)"),
+        5 => "lag(v) IGNORE NULLS".into(),
+        6 => format!("lag(id, {n}, 0)"),
+        7 => return format!("rank() OVER ({partition}ORDER BY v)"),
+        8 => return format!("dense_rank() OVER ({partition}ORDER BY v DESC)"),
+        9 => return format!("sum(v) OVER ({partition}ORDER BY v RANGE BETWEEN 1 PRECEDING AND {m} FOLLOWING)"),
+        10 => return format!("avg(v) OVER ({partition})"),
+        11 => return format!("count(v) FILTER (WHERE v > 1) OVER ({partition}ORDER BY v, id ROWS {n} PRECEDING)"),
+        12 => {
+            return format!("max(v) OVER ({partition}ORDER BY {order} GROUPS BETWEEN {n} PRECEDING AND {m} FOLLOWING)");
+        }
+        _ => {
+            let whole = dice.pick(&["sum(v)", "min(id)", "nth_value(id, 2)", "last_value(v)", "count(*)"]);
+            return format!("{whole} OVER ({partition}ORDER BY {order} ROWS BETWEEN {n} PRECEDING AND {m} FOLLOWING)");
+        }
+    };
+    format!("{one} OVER ({partition}ORDER BY {order})")
+}
+
+/// A query that takes rows back, and its mode.
+fn changing_query(dice: &mut Dice) -> (String, &'static str) {
+    let groups =
+        "(SELECT k, v, v AS f, min(ts) AS ts, k * 10 + coalesce(v, 7) AS id, count(*) AS n FROM s GROUP BY k, v) g";
+    let windows = "(SELECT window_start AS ts, k, count(*) AS v, sum(v) AS f, 0 AS id FROM TUMBLE(s, ts, '2 seconds') GROUP BY window_start, window_end, k) w";
+    let top = "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY v DESC, id) AS r FROM s) x WHERE r <= 4) t";
+    let several = 1 + dice.below(2);
+    let calls = |dice: &mut Dice| {
+        let calls: Vec<String> = (0..several).map(|n| format!("{} AS a{n}", changing(dice))).collect();
+        calls.join(", ")
+    };
+    let (mode, from) = match dice.below(8) {
+        0 | 1 => ("UPDATE", "s".to_string()),
+        2 => ("UPDATE", top.into()),
+        3 => ("COMPLETE", groups.into()),
+        4 => {
+            let over = dice.pick(&[
+                "SELECT k, ts, v, v - lag(v) OVER (PARTITION BY k ORDER BY ts) AS change",
+                "SELECT ts, k, sum(v) OVER (PARTITION BY ts) AS total, rank() OVER (PARTITION BY ts ORDER BY v DESC) AS r",
+                "SELECT k, ts, sum(v) OVER (PARTITION BY k ORDER BY ts) AS so_far",
+            ]);
+            return (format!("{over} FROM {windows}"), dice.pick(&["UPDATE", "UPDATE", "COMPLETE"]));
+        }
+        5 => {
+            let call = changing(dice);
+            let above = dice.pick(&["count(*) AS n", "min(id) AS n", "count(DISTINCT id) AS n"]);
+            return (format!("SELECT a, {above} FROM (SELECT id, {call} AS a FROM s) o GROUP BY a"), "UPDATE");
+        }
+        6 => {
+            let from = dice.pick(&[groups, top]);
+            let what = dice.pick(&["count(*) AS n", "min(id) AS n, max(v) AS m"]);
+            let keys = dice.pick(&["", "k, "]);
+            let sql = format!(
+                "SELECT {keys}session_window.start AS a, session_window.end AS z, {what} FROM {from} GROUP BY {keys}session_window(ts, '1 second')"
+            );
+            return (sql, "UPDATE");
+        }
+        _ => ("UPDATE", groups.into()),
+    };
+    (format!("SELECT id, k, {} FROM {from}", calls(dice)), mode)
+}
+
+fn holds_now((query, mode): &(String, &'static str), batches: &[(Vec<Row>, Event)]) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoint = folder.path().join("cp").display().to_string();
+    let mut trial = Trial::new(query)?;
+    trial.run(mode, &checkpoint, batches)?;
+    prop_assert_eq!(trial.ask("SELECT * FROM r")?, trial.ask(query)?, "{} {}", mode, query);
+    verify(&trial.session).map_err(|e| trial.fail(e))?;
+    trial.session.stop_all(true);
+    Ok(())
+}
+
+#[test]
+fn what_takes_rows_back_is_what_the_batch_gives() {
+    let batches = proptest::collection::vec((proptest::collection::vec(row(), 0..10), event()), 1..7);
+    runner(64)
+        .run(&(0u64..10_000, batches), |(seed, batches)| holds_now(&changing_query(&mut Dice::new(seed)), &batches))
+        .unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
@@ -170,6 +301,9 @@ fn every_kind_of_over_equals_batch() {
         (rows(5, 8), super::crash_at("state.after")),
         (vec![(5_000_000, 0, 0, Some(2))], Event::Nothing),
     ];
+    for seed in 0..60 {
+        holds_now(&changing_query(&mut Dice::new(seed)), &batches).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
     for seed in 0..40 {
         holds(&query(&mut Dice::new(seed)), &batches, true).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
