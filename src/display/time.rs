@@ -23,7 +23,10 @@ pub(super) fn write_timestamp(value: i64, unit: &TimeUnit, offset: Option<i32>, 
     let nanos = value.rem_euclid(per_second) * (1_000_000_000 / per_second);
     write_date(seconds.div_euclid(SECONDS_A_DAY), out);
     let second = seconds.rem_euclid(SECONDS_A_DAY);
-    _ = write!(out, "T{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+    for (before, number) in [('T', second / 3600), (':', second / 60 % 60), (':', second % 60)] {
+        out.push(before);
+        digits(number, 2, out);
+    }
     write_fraction(nanos, out);
     match offset {
         None => {}
@@ -38,19 +41,33 @@ pub(super) fn write_timestamp(value: i64, unit: &TimeUnit, offset: Option<i32>, 
 /// Appends `2026-01-01` for a number of days since 1970. Years outside 0 to 9999 carry a sign.
 pub(super) fn write_date(days: i64, out: &mut String) {
     let (year, month, day) = civil(days);
-    _ = match year {
-        0..=9999 => write!(out, "{year:04}-{month:02}-{day:02}"),
-        _ => write!(out, "{year:+05}-{month:02}-{day:02}"),
-    };
+    match year {
+        0..=9999 => digits(year, 4, out),
+        _ => _ = write!(out, "{year:+05}"),
+    }
+    for number in [month, day] {
+        out.push('-');
+        digits(number, 2, out);
+    }
 }
 
 fn write_fraction(nanos: i64, out: &mut String) {
-    _ = match nanos {
-        0 => Ok(()),
-        n if n % 1_000_000 == 0 => write!(out, ".{:03}", n / 1_000_000),
-        n if n % 1_000 == 0 => write!(out, ".{:06}", n / 1_000),
-        n => write!(out, ".{n:09}"),
+    let (number, width) = match nanos {
+        0 => return,
+        n if n % 1_000_000 == 0 => (n / 1_000_000, 3),
+        n if n % 1_000 == 0 => (n / 1_000, 6),
+        n => (n, 9),
     };
+    out.push('.');
+    digits(number, width, out);
+}
+
+/// The last digits of a number that is not negative: what `{:0width$}` writes of one that has no more, several times as fast.
+fn digits(number: i64, width: u32, out: &mut String) {
+    for place in (0..width).rev() {
+        let digit = number / 10i64.pow(place) % 10;
+        out.push(char::from(b'0' + digit.unsigned_abs() as u8));
+    }
 }
 
 /// Days since 1970-01-01 → year, month, day in the proleptic Gregorian calendar, counted in eras of 400 years that
