@@ -32,6 +32,7 @@ impl VisitorMut for Literals {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
         name_items(&mut query.body);
+        one_kind(&mut query.body);
         ControlFlow::Continue(())
     }
 
@@ -87,5 +88,39 @@ fn name_items(body: &mut SetExpr) {
             name_items(right);
         }
         _ => {}
+    }
+}
+
+/// Numbers with a point are DOUBLE in a column of VALUES in which another has an exponent: DataFusion would make decimals of both.
+fn one_kind(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) => {
+            let width = values.rows.iter().map(|row| row.len()).max().unwrap_or(0);
+            for at in 0..width {
+                let mut column: Vec<&mut String> =
+                    values.rows.iter_mut().filter_map(|row| number(row.get_mut(at)?)).collect();
+                if column.iter().any(|text| text.contains(['e', 'E'])) {
+                    let exact = column.iter_mut().filter(|text| text.contains('.') && !text.contains(['e', 'E']));
+                    exact.for_each(|text| text.push_str("e0"));
+                }
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            one_kind(left);
+            one_kind(right);
+        }
+        _ => {}
+    }
+}
+
+/// The digits of a number, with or without a sign.
+fn number(expr: &mut Expr) -> Option<&mut String> {
+    match expr {
+        Expr::Value(value) => match &mut value.value {
+            Value::Number(text, _) => Some(text),
+            _ => None,
+        },
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => number(expr),
+        _ => None,
     }
 }
