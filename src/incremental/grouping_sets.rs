@@ -73,7 +73,7 @@ pub fn leaves_time_out(aggregate: &Aggregate) -> bool {
 
 /// Rewrites every grouping set over a stream.
 pub fn spread(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let spread = plan.transform_up(|node| match &node {
+    let spread = plan.transform_up_with_subqueries(|node| match &node {
         LogicalPlan::Aggregate(aggregate) if reads_stream(&node) => match aggregate.group_expr.as_slice() {
             [Expr::GroupingSet(sets)] => Ok(Transformed::yes(as_plain(aggregate, &sets_of(sets))?)),
             _ => Ok(Transformed::no(node)),

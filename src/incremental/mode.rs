@@ -143,12 +143,13 @@ fn is_clock(name: &str) -> bool {
 }
 
 /// The mode table's row for queries without an operator that remembers.
-pub fn check_stateless(mode: OutputMode) -> Result<()> {
+/// `others`: it remembers, but nothing that can be sent whole.
+pub fn check_stateless(mode: OutputMode, others: bool) -> Result<()> {
     if mode == OutputMode::Complete {
-        return Err(Error::unsupported(
+        let error = Error::unsupported(
             "OUTPUT MODE COMPLETE wants an aggregate: without one the result table would be all input ever read",
-        )
-        .help("use OUTPUT MODE APPEND"));
+        );
+        return Err(error.help(if others { "use OUTPUT MODE UPDATE" } else { "use OUTPUT MODE APPEND" }));
     }
     Ok(())
 }

@@ -153,7 +153,7 @@ pub(super) fn check(plan: &LogicalPlan, others: bool, output_mode: OutputMode) -
         Some(error) => Err(error),
         None => {
             mode::check_top(output_mode, sorts, limits, aggregates)?;
-            if aggregates || remembers { Ok(()) } else { mode::check_stateless(output_mode) }
+            if aggregates || remembers { Ok(()) } else { mode::check_stateless(output_mode, others) }
         }
     }
 }

@@ -29,7 +29,7 @@ const KEY: &str = "__window_key";
 /// # Errors
 /// Of DataFusion.
 pub fn lift(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let lifted = plan.transform_up(|node| match &node {
+    let lifted = plan.transform_up_with_subqueries(|node| match &node {
         LogicalPlan::Aggregate(aggregate) if reads_stream(&node) => {
             Ok(lifted(aggregate)?.map_or_else(|| Transformed::no(node.clone()), Transformed::yes))
         }

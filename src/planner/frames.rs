@@ -1,9 +1,10 @@
 //! Frames of OVER: their distances in the words of SQL, and those that go backwards.
 
-use arrow::datatypes::IntervalMonthDayNano;
-use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 
 use super::interval_text;
 use crate::error::{Error, Result};
@@ -31,6 +32,61 @@ pub fn check(plan: &LogicalPlan) -> Result<()> {
     let turned = if matches!(bound, WindowFrameBound::Preceding(_)) { "FOLLOWING" } else { "PRECEDING" };
     Err(Error::invalid(format!("a frame's distance can't be negative: {}", bound_text(&bound)))
         .help(format!("write the distance without its sign, and {turned}")))
+}
+
+/// Frames of RANGE without a distance, over what DataFusion can't measure distances in (TIME, BYTEA, a struct), as frames of
+/// GROUPS: both go by rows that are equal in the order.
+///
+/// # Errors
+/// Of DataFusion.
+pub fn by_groups(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Window(window) = &node else { return Ok(Transformed::no(node)) };
+        let schema = window.input.schema().clone();
+        let node = node.map_expressions(|expr| {
+            let (qualifier, name) = expr.qualified_name();
+            let regrouped = expr.transform_up(|e| Ok(regrouped(e, &schema)))?;
+            Ok(if regrouped.transformed {
+                let regrouped = regrouped.data.unalias().alias_qualified(qualifier, name);
+                Transformed::yes(regrouped)
+            } else {
+                regrouped
+            })
+        })?;
+        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    });
+    Ok(plan?.data)
+}
+
+fn regrouped(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::WindowFunction(mut call) = expr else { return Transformed::no(expr) };
+    let frame = &mut call.params.window_frame;
+    let far = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+    };
+    let by = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
+    let measured = by.is_none_or(|by| is_measured(&by));
+    if measured || frame.units != WindowFrameUnits::Range || !far(&frame.start_bound) || !far(&frame.end_bound) {
+        return Transformed::no(Expr::WindowFunction(call));
+    }
+    let bound = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    };
+    *frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(&frame.start_bound), bound(&frame.end_bound));
+    Transformed::yes(Expr::WindowFunction(call))
+}
+
+/// Whether DataFusion takes a frame of RANGE over such a type.
+fn is_measured(of: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Date64, Dictionary, FixedSizeList, LargeList, List, Timestamp};
+    match of {
+        Dictionary(_, values) => is_measured(values),
+        Boolean | List(_) | LargeList(_) | FixedSizeList(..) | Timestamp(..) | Date32 | Date64 => true,
+        other => other.is_numeric() || other.is_string() || other.is_null(),
+    }
 }
 
 fn goes_back(bound: &WindowFrameBound) -> bool {

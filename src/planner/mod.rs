@@ -21,6 +21,7 @@ pub mod session_batch;
 pub mod session_functions;
 mod sessions;
 pub mod set_operations;
+mod shifts;
 pub mod top;
 pub mod watermark;
 mod window_arguments;
@@ -63,6 +64,9 @@ pub fn register(ctx: &SessionContext) {
     for function in [&CUMULATE_END, &CUMULATE_ENDS, &CUMULATE_START, &CALENDAR_START, &CALENDAR_END] {
         ctx.register_udf((***function).clone());
     }
+    for shift in shifts::Shift::both() {
+        ctx.register_udwf(shift);
+    }
     ctx.register_udaf(AggregateUDF::from(overflow::CheckedSum::default()));
     ctx.register_udaf(AggregateUDF::from(bit_xor::BitXor::default()));
     ctx.register_udaf(AggregateUDF::from(extremes::Extreme::min()));
@@ -96,7 +100,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
 /// Types that don't go together; a window finer than the unit of its time.
 pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Types are final from here on: a result table is made from the plan's schema before the query is cut.
-    let plan = coerce::floats_win(plan)?;
+    let plan = frames::by_groups(coerce::floats_win(plan)?)?;
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     frames::check(&plan)?;
     window_functions::check_units(&plan)?;
