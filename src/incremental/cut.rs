@@ -68,7 +68,7 @@ pub async fn plan(
     partitions: usize,
 ) -> Result<IncrementalPlan> {
     let plan = session_batch::expand_static(plan)?;
-    let plan = if mode == OutputMode::Append { plan } else { session_batch::expand_changing(plan)? };
+    let plan = if mode == OutputMode::Append { plan } else { session_batch::expand_changing(plan, mode)? };
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     if !reads_stream(&plan) {
         return Err(Error::invalid("the query reads no stream, so it would never change")

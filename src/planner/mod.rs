@@ -14,6 +14,7 @@ pub mod frames;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
+mod order_all;
 pub mod over;
 mod overflow;
 pub mod quantified;
@@ -85,6 +86,7 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     within::mark(&mut ast, &query.within_watermark);
     windows::rewrite(&mut ast)?;
     fields::rewrite(&mut ast);
+    order_all::rewrite(&mut ast);
     read_literals(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;

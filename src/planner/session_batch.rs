@@ -31,6 +31,7 @@ use super::floats;
 use super::join_bounds::is_join_of_streams;
 use super::session_functions::{gives_sessions, session_call};
 use super::{any, reads_stream};
+use crate::parser::OutputMode;
 
 const START: &str = "__session_start";
 const END: &str = "__session_end";
@@ -64,8 +65,8 @@ pub fn expand_static(plan: LogicalPlan) -> Result<LogicalPlan> {
 ///
 /// # Errors
 /// As of [`expand`].
-pub fn expand_changing(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let expanded = plan.transform_up(|node| match node.inputs().into_iter().any(changes) {
+pub fn expand_changing(plan: LogicalPlan, mode: OutputMode) -> Result<LogicalPlan> {
+    let expanded = plan.transform_up(|node| match node.inputs().into_iter().any(|input| changes(input, mode)) {
         true => expand_node(node),
         false => Ok(Transformed::no(node)),
     });
@@ -73,15 +74,21 @@ pub fn expand_changing(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Whether rows of a plan over streams may be taken back; or perhaps not.
-fn changes(plan: &LogicalPlan) -> bool {
+fn changes(plan: &LogicalPlan, mode: OutputMode) -> bool {
     let outer = |join: &Join| join.join_type != JoinType::Inner && join.join_type != JoinType::LeftSemi;
     any(plan, |node| {
         let may = match node {
             LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => true,
             LogicalPlan::Distinct(Distinct::On(on)) => on.sort_expr.is_some(),
+            // A group for each row, in a mode that sends all groups.
+            LogicalPlan::Distinct(Distinct::All(_)) => mode == OutputMode::Complete,
             LogicalPlan::Join(join) => outer(join) && is_join_of_streams(node),
-            LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().any(judges),
-            LogicalPlan::Projection(projection) => gives_sessions(node) || projection.expr.iter().any(judges),
+            LogicalPlan::Filter(filter) => {
+                split_conjunction(&filter.predicate).into_iter().any(|expr| judges(expr, mode))
+            }
+            LogicalPlan::Projection(projection) => {
+                gives_sessions(node) || projection.expr.iter().any(|expr| judges(expr, mode))
+            }
             _ => false,
         };
         may && reads_stream(node)
@@ -89,7 +96,7 @@ fn changes(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether what an expression says of a row may change with rows of a stream that it asks. That a row found a partner does not.
-fn judges(expr: &Expr) -> bool {
+fn judges(expr: &Expr, mode: OutputMode) -> bool {
     let asked = |e: &Expr| match e {
         Expr::ScalarSubquery(subquery) => reads_stream(&subquery.subquery),
         Expr::InSubquery(within) => reads_stream(&within.subquery.subquery),
@@ -97,8 +104,8 @@ fn judges(expr: &Expr) -> bool {
         _ => false,
     };
     match expr {
-        Expr::InSubquery(within) if !within.negated => changes(&within.subquery.subquery),
-        Expr::Exists(exists) if !exists.negated => changes(&exists.subquery.subquery),
+        Expr::InSubquery(within) if !within.negated => changes(&within.subquery.subquery, mode),
+        Expr::Exists(exists) if !exists.negated => changes(&exists.subquery.subquery, mode),
         other => other.exists(|e| Ok(asked(e))).unwrap_or(true),
     }
 }
