@@ -3,10 +3,12 @@
 //! Every message says what is wrong and where: the place in the SQL ([`Span`]), or the source, file, line or
 //! offset of the data; and what to do about it (`help`). Nothing here prints: the shell renders.
 
+mod codes;
 mod diagnose;
 mod sql_words;
 mod wording;
 
+pub use codes::{Code, Explained, explained};
 pub use diagnose::first_span;
 pub use sql_words::in_sql;
 
@@ -35,10 +37,10 @@ pub struct Span {
 pub enum Error {
     /// The user's statement, option or argument is wrong. `help` is the clause or name that would be right.
     #[error("{message}")]
-    InvalidInput { message: String, span: Option<Span>, help: Option<String> },
+    InvalidInput { code: Code, message: String, span: Option<Span>, help: Option<String> },
     /// What was asked for is understood and refused. `help` is the way out.
     #[error("{message}")]
-    Unsupported { message: String, span: Option<Span>, help: Option<String> },
+    Unsupported { code: Code, message: String, span: Option<Span>, help: Option<String> },
     /// A record of a source can't be read as the stream's columns.
     #[error("{0}")]
     BadRecord(Box<BadRecord>),
@@ -62,7 +64,7 @@ pub enum Error {
     Placed { span: Span, error: Box<Error> },
     /// The computation itself failed on the data: overflow, bad cast, division by zero.
     #[error("{message}")]
-    Execution { message: String },
+    Execution { code: Code, message: String },
     /// The user or a deadline ended it. Not a fault.
     #[error("{message}")]
     Cancelled { message: String },
@@ -102,22 +104,22 @@ impl fmt::Display for BadRecord {
 impl Error {
     /// A wrong statement, option or argument, without a place.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Error::InvalidInput { message: message.into(), span: None, help: None }
+        Error::InvalidInput { code: Code::Invalid, message: message.into(), span: None, help: None }
     }
 
     /// A wrong statement at a place in its SQL.
     pub fn invalid_at(span: Span, message: impl Into<String>) -> Self {
-        Error::InvalidInput { message: message.into(), span: Some(span), help: None }
+        Error::InvalidInput { code: Code::Invalid, message: message.into(), span: Some(span), help: None }
     }
 
     /// A refusal. The message names the rule; add the way out by [`Error::help`].
     pub fn unsupported(message: impl Into<String>) -> Self {
-        Error::Unsupported { message: message.into(), span: None, help: None }
+        Error::Unsupported { code: Code::Refused, message: message.into(), span: None, help: None }
     }
 
     /// What the language has room for and this build does not run: "not supported yet: …".
     pub fn not_yet(what: impl fmt::Display) -> Self {
-        Error::unsupported(format!("not supported yet: {what}"))
+        Error::unsupported(format!("not supported yet: {what}")).coded(Code::NotYet)
     }
 
     /// A damaged, foreign or missing file of ours.
@@ -138,9 +140,25 @@ impl Error {
         Error::Io { context: context.to_string(), message: error.to_string(), kind: error.kind(), transient }
     }
 
+    /// A computation that failed on the data.
+    pub fn computation(message: impl Into<String>) -> Self {
+        Error::Execution { code: Code::Computation, message: message.into() }
+    }
+
     /// A state that can't be, unless Levada is wrong.
     pub fn internal(message: impl Into<String>) -> Self {
         Error::Internal { message: message.into() }
+    }
+
+    /// Gives a finer code to an error that has none yet.
+    pub fn coded(mut self, finer: Code) -> Self {
+        if let Error::InvalidInput { code, .. } | Error::Unsupported { code, .. } | Error::Execution { code, .. } =
+            &mut self
+            && code.is_coarse()
+        {
+            *code = finer;
+        }
+        self
     }
 
     /// Puts the place into an error that has none yet.
@@ -190,20 +208,23 @@ impl Error {
         }
     }
 
-    /// The stable code that the shell shows: a letter for who must act, four digits.
+    /// The stable code that the shell shows, such as `E0203`.
     pub fn code(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// What kind of error it is; of a query that has failed, and of what was told or placed, that of its cause.
+    pub fn kind(&self) -> Code {
         match self {
-            Error::InvalidInput { .. } => "E0100",
-            Error::Unsupported { .. } => "E0200",
-            Error::BadRecord(_) => "E0300",
-            Error::Corrupt { .. } => "E0400",
-            Error::Conflict { .. } => "E0500",
-            Error::Io { .. } => "E0600",
-            Error::QueryFailed { cause, .. } => cause.code(),
-            Error::Told { error, .. } | Error::Placed { error, .. } => error.code(),
-            Error::Execution { .. } => "E0700",
-            Error::Cancelled { .. } => "E0800",
-            Error::Internal { .. } => "E0900",
+            Error::InvalidInput { code, .. } | Error::Unsupported { code, .. } | Error::Execution { code, .. } => *code,
+            Error::BadRecord(_) => Code::BadRecord,
+            Error::Corrupt { .. } => Code::Corrupt,
+            Error::Conflict { .. } => Code::Conflict,
+            Error::Io { .. } => Code::Io,
+            Error::QueryFailed { cause, .. } => cause.kind(),
+            Error::Told { error, .. } | Error::Placed { error, .. } => error.kind(),
+            Error::Cancelled { .. } => Code::Cancelled,
+            Error::Internal { .. } => Code::Internal,
         }
     }
 

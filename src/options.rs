@@ -4,7 +4,7 @@
 //! against it. Names are snake_case; camelCase is taken for the same option (`maxFilesPerTrigger`). An
 //! unknown option, or a value of the wrong kind, is an error with the place in the SQL; nothing is ignored.
 
-use crate::error::{Error, Result, Span, closest};
+use crate::error::{Code, Error, Result, Span, closest};
 
 /// What an option's value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,8 @@ pub fn snake_case(name: &str) -> String {
 }
 
 fn unknown(entry: &OptionEntry, owner: &str, specs: &[OptionSpec]) -> Error {
-    let error = Error::invalid_at(entry.span, format!("unknown option {} of {owner}", entry.name));
+    let error =
+        Error::invalid_at(entry.span, format!("unknown option {} of {owner}", entry.name)).coded(Code::UnknownOption);
     let known: Vec<&str> = specs.iter().map(|s| s.name).collect();
     match closest(&entry.name, known.iter().copied()) {
         Some(name) => error.help(format!("did you mean {name}?")),
@@ -216,6 +217,7 @@ fn wants(kind: OptionKind) -> String {
 
 fn wrong_kind(entry: &OptionEntry, text: &str, wants: &str) -> Error {
     Error::invalid_at(entry.span, format!("option {} is '{text}'; it takes {wants}", entry.name))
+        .coded(Code::OptionValue)
 }
 
 fn parse_bytes(text: &str) -> Option<u64> {

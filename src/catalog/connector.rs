@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use super::{SinkDef, StreamDef};
 use crate::checkpoint::{SourceLog, Store};
 use crate::clock::Clock;
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 use crate::options::{OptionEntry, OptionSpec, OptionValue, Options};
 use crate::parser::OutputMode;
 use crate::sink;
@@ -348,9 +348,9 @@ fn memory_without_options(options: &Options) -> Result<SourceConnector> {
 fn no_connector(options: &Options, message: &str, names: &[&str]) -> Error {
     let meant = options.entries.iter().find(|entry| closest(&entry.name, ["connector"]).is_some());
     match meant {
-        Some(entry) => {
-            Error::invalid_at(entry.span, format!("unknown option {}", entry.name)).help("did you mean connector?")
-        }
+        Some(entry) => Error::invalid_at(entry.span, format!("unknown option {}", entry.name))
+            .coded(Code::UnknownOption)
+            .help("did you mean connector?"),
         None => Error::invalid(message).help(format!("WITH (connector = '…', …), one of {}", names.join(", "))),
     }
 }
@@ -383,9 +383,10 @@ fn unknown<'a>(
     let known: Vec<&str> = known.collect();
     if let Some(side) = other_side {
         return Error::invalid_at(entry.span, format!("connector '{name}' is only a {side}"))
+            .coded(Code::OptionValue)
             .help(format!("one of {}", known.join(", ")));
     }
-    let error = Error::invalid_at(entry.span, format!("unknown connector '{name}'"));
+    let error = Error::invalid_at(entry.span, format!("unknown connector '{name}'")).coded(Code::OptionValue);
     match closest(&name, known.iter().chain(not_yet).copied()) {
         Some(name) => error.help(format!("did you mean '{name}'?")),
         None => error.help(format!("one of {}", known.join(", "))),

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 use super::connector::{SourceConnector, memory_rows};
 use super::types::{canonical, from_sql, to_sql};
 use super::{SessionClock, StreamColumn, StreamDef, pin};
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 use crate::parser::{ColumnDef, ColumnKind, CreateStream, Interval, Name, WatermarkDef, ast, read_literals};
 
 /// A checked CREATE STREAM.
@@ -131,7 +131,8 @@ fn check_generated(columns: &[ColumnDef], generated: &SchemaRef, connector: Sour
             (ColumnKind::Field, Some(sql_type)) => sql_type,
         };
         let Some((_, field)) = generated.column_with_name(written) else {
-            let error = Error::invalid_at(span, format!("connector '{}' gives no column {written}", connector.name()));
+            let error = Error::invalid_at(span, format!("connector '{}' gives no column {written}", connector.name()))
+                .coded(Code::UnknownColumn);
             return Err(match closest(written, names.iter().copied()) {
                 Some(name) => error.help(format!("did you mean \"{name}\"?  (it gives {})", names.join(", "))),
                 None => error.help(format!("it gives {}", names.join(", "))),
@@ -240,7 +241,8 @@ fn needs_more_than_a_row(expr: &Expr) -> Option<&'static str> {
 fn check_watermark(stream: &str, watermark: &WatermarkDef, schema: &SchemaRef) -> Result<()> {
     let column = &watermark.column;
     let Some((_, field)) = schema.column_with_name(&column.value) else {
-        let error = Error::invalid_at(column.span, format!("stream {stream} has no column {}", column.value));
+        let error = Error::invalid_at(column.span, format!("stream {stream} has no column {}", column.value))
+            .coded(Code::UnknownColumn);
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         return Err(match closest(&column.value, names.iter().copied()) {
             Some(name) => error.help(format!("did you mean \"{name}\"?  ({stream}: {})", names.join(", "))),

@@ -11,7 +11,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::prelude::SessionContext;
 
 use super::{SinkDef, StreamDef, StreamTable};
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 
 /// What a name of the shared namespace stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +236,7 @@ impl Catalog {
             "sink" => names.sinks.keys().map(String::as_str).collect(),
             _ => shared.map(String::as_str).collect(),
         };
-        let error = Error::invalid(format!("there is no {what} \"{name}\""));
+        let error = Error::invalid(format!("there is no {what} \"{name}\"")).coded(Code::UnknownTable);
         let other = [
             ("stream", names.streams.contains_key(name)),
             ("view", names.views.contains_key(name)),

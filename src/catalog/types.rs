@@ -12,7 +12,7 @@ use arrow::datatypes::{IntervalUnit, TimeUnit};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::planner::TypePlanner;
 
-use crate::error::{Error, Result, Span, closest};
+use crate::error::{Code, Error, Result, Span, closest};
 use crate::format::sql_type;
 use crate::parser::Name;
 use crate::parser::ast::{self, ArrayElemTypeDef, ExactNumberInfo, TimezoneInfo};
@@ -223,7 +223,7 @@ fn unknown(name: &str) -> Error {
         "tinyint",
         "varchar",
     ];
-    let error = Error::invalid(format!("unknown type {name}"));
+    let error = Error::invalid(format!("unknown type {name}")).coded(Code::Types);
     match closest(name, known) {
         Some(name) => error.help(format!("did you mean {}?", name.to_uppercase())),
         None => error.help(format!("known types: {}", known.join(", ").to_uppercase())),

@@ -223,7 +223,7 @@ impl fmt::Debug for Failpoints {
 }
 
 fn failure(point: &str, what: &str) -> Error {
-    Error::Execution { message: format!("failpoint {point}: {what}") }
+    Error::computation(format!("failpoint {point}: {what}"))
 }
 
 #[cfg(test)]

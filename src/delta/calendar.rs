@@ -14,7 +14,7 @@ use chrono::{DateTime, Datelike, FixedOffset, MappedLocalTime, NaiveDate, NaiveD
 use chrono_tz::{GapInfo, TZ_VARIANTS, Tz};
 
 use super::time::Unit;
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 
 /// What a calendar counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -200,7 +200,7 @@ impl Zone {
         if let Some(seconds) = fixed(text) {
             return Ok(Zone::Fixed(seconds));
         }
-        let error = Error::invalid(format!("unknown time zone '{text}'"));
+        let error = Error::invalid(format!("unknown time zone '{text}'")).coded(Code::OptionValue);
         Err(match closest(text, TZ_VARIANTS.iter().map(|zone| zone.name())) {
             Some(name) => error.help(format!("did you mean {name}?")),
             None => error.help("a name such as 'Europe/Berlin', or '+02:00'"),

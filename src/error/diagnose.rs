@@ -9,7 +9,7 @@ use datafusion::object_store;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::wording;
-use super::{Error, Location, Span, closest};
+use super::{Code, Error, Location, Span, closest};
 
 impl From<DataFusionError> for Error {
     /// Takes an error of ours out again, and cuts DataFusion's own by who must act.
@@ -45,14 +45,15 @@ fn of(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(message) => not_implemented(message),
         DataFusionError::Execution(message) => execution(message),
         DataFusionError::ResourcesExhausted(message) => {
-            Error::Execution { message: format!("out of the memory or disk that the session may use: {message}") }
+            Error::computation(format!("out of the memory or disk that the session may use: {message}"))
+                .coded(Code::OutOfResources)
         }
         DataFusionError::ExecutionJoin(inner) => Error::internal(inner.to_string()),
         DataFusionError::Internal(message) => match wording::reworded(message) {
             Some(worded) => said(worded),
             None => Error::internal(wording::plain(first_line(message))),
         },
-        other => Error::Execution { message: wording::plain(&other.strip_backtrace()) },
+        other => Error::computation(wording::plain(&other.strip_backtrace())),
     }
 }
 
@@ -69,7 +70,7 @@ fn external(error: &(dyn StdError + Send + Sync + 'static)) -> Error {
     } else if let Some(inner) = error.downcast_ref::<std::io::Error>() {
         Error::io("reading or writing a file", inner)
     } else {
-        Error::Execution { message: error.to_string() }
+        Error::computation(error.to_string())
     }
 }
 
@@ -78,15 +79,16 @@ fn arrow(error: &ArrowError) -> Error {
         ArrowError::ExternalError(inner) => external(inner.as_ref()),
         ArrowError::IoError(_, inner) => Error::io("reading or writing a file", inner),
         ArrowError::NotYetImplemented(message) => not_implemented(message),
-        ArrowError::DivideByZero => Error::Execution { message: "division by zero".into() },
+        ArrowError::DivideByZero => Error::computation("division by zero").coded(Code::DivisionByZero),
         ArrowError::ArithmeticOverflow(message) => {
-            Error::Execution { message: format!("overflow: {}", wording::of_data(message)) }
+            Error::computation(format!("overflow: {}", wording::of_data(message))).coded(Code::Overflow)
         }
         ArrowError::CastError(message) | ArrowError::ParseError(message) => {
-            Error::Execution { message: format!("{} (TRY_CAST gives NULL instead)", wording::of_data(message)) }
+            Error::computation(format!("{} (TRY_CAST gives NULL instead)", wording::of_data(message)))
+                .coded(Code::BadCast)
         }
         ArrowError::ComputeError(message) | ArrowError::InvalidArgumentError(message) => execution(message),
-        other => Error::Execution { message: wording::plain(&other.to_string()) },
+        other => Error::computation(wording::plain(&other.to_string())),
     }
 }
 
@@ -116,7 +118,7 @@ fn syntax(error: &ParserError) -> Error {
         return Error::unsupported("the statement is nested too deeply");
     };
     // "Expected: x, found: y at Line: 1, Column: 2"
-    match message.rsplit_once(" at Line: ") {
+    let error = match message.rsplit_once(" at Line: ") {
         Some((message, place)) => {
             let mut numbers = place.split(", Column: ").map(|n| n.trim().parse::<u64>());
             match (numbers.next(), numbers.next()) {
@@ -128,13 +130,16 @@ fn syntax(error: &ParserError) -> Error {
             }
         }
         None => Error::invalid(message),
-    }
+    };
+    error.coded(Code::Syntax)
 }
 
 fn schema(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
-            let error = Error::invalid(format!("column \"{}\" not found", written(field))).at(first_span(field));
+            let error = Error::invalid(format!("column \"{}\" not found", written(field)))
+                .coded(Code::UnknownColumn)
+                .at(first_span(field));
             let valid_fields = of_its_table(field, valid_fields);
             match not_found_help(field, &valid_fields) {
                 Some(help) => error.help(help),
@@ -143,13 +148,15 @@ fn schema(error: &SchemaError) -> Error {
         }
         SchemaError::AmbiguousReference { field } => {
             let error = Error::invalid(format!("column \"{}\" is ambiguous", field.name)).at(first_span(field));
-            error.help(format!("write the table's name in front: t.{}", field.name))
+            error.coded(Code::Ambiguous).help(format!("write the table's name in front: t.{}", field.name))
         }
         SchemaError::DuplicateQualifiedField { qualifier, name } => {
-            Error::invalid(format!("two columns are called {}.{name}", qualifier.table())).help("rename one with AS")
+            Error::invalid(format!("two columns are called {}.{name}", qualifier.table()))
+                .coded(Code::Ambiguous)
+                .help("rename one with AS")
         }
         SchemaError::DuplicateUnqualifiedField { name } => {
-            Error::invalid(format!("two columns are called {name}")).help("rename one with AS")
+            Error::invalid(format!("two columns are called {name}")).coded(Code::Ambiguous).help("rename one with AS")
         }
     }
 }
@@ -211,11 +218,9 @@ fn span(span: datafusion::common::Span) -> Option<Span> {
 /// Planning errors come as text: the parts that a user does not need are taken off.
 fn plan(message: &str) -> Error {
     let message = message.replace("datafusion.public.", "");
-    if let Some(table) = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found")) {
-        return Error::invalid(format!("there is no stream, table or view \"{table}\""));
-    }
-    if let Some(table) = message.strip_prefix("No table named '").and_then(|rest| rest.strip_suffix('\'')) {
-        return Error::invalid(format!("there is no stream, table or view \"{table}\""));
+    let table = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+    if let Some(table) = table.or_else(|| message.strip_prefix("No table named '")?.strip_suffix('\'')) {
+        return Error::invalid(format!("there is no stream, table or view \"{table}\"")).coded(Code::UnknownTable);
     }
     let (what, name) = message.split_once("\nDid you mean ").map_or((message.as_str(), None), |(w, n)| (w, Some(n)));
     let error = match wording::reworded(what) {
@@ -228,10 +233,11 @@ fn plan(message: &str) -> Error {
     }
 }
 
-fn said((message, help): wording::Worded) -> Error {
+fn said((code, (message, help)): (Code, wording::Worded)) -> Error {
+    let error = Error::invalid(message).coded(code);
     match help {
-        Some(help) => Error::invalid(message).help(help),
-        None => Error::invalid(message),
+        Some(help) => error.help(help),
+        None => error,
     }
 }
 
@@ -242,7 +248,8 @@ fn not_implemented(message: &str) -> Error {
 
 /// A statement that shows only when it runs that it makes no sense, or the data.
 fn execution(message: &str) -> Error {
-    wording::reworded(message).map_or_else(|| Error::Execution { message: wording::of_data(message) }, said)
+    let of_data = || Error::computation(wording::of_data(message)).coded(wording::kind_of_data(message));
+    wording::reworded(message).map_or_else(of_data, said)
 }
 
 fn with_diagnostic(error: Error, diagnostic: &Diagnostic) -> Error {
@@ -278,7 +285,7 @@ mod tests {
             valid_fields: vec![known("customer"), known("amount"), known("ts")],
         };
         let error = Error::from(DataFusionError::SchemaError(Box::new(error), Box::new(None)));
-        assert_eq!(error.to_string(), "column \"custmer\" not found");
+        assert_eq!((error.to_string().as_str(), error.code()), ("column \"custmer\" not found", "E0203"));
         assert_eq!(error.help_text(), Some("did you mean \"customer\"?  (orders: customer, amount, ts)"));
     }
 
@@ -293,14 +300,18 @@ mod tests {
     #[test]
     fn the_remedy_decides_the_kind() {
         let code = |e| Error::from(e).code();
-        assert_eq!(code(ArrowError::DivideByZero.into()), "E0700");
-        assert_eq!(code(DataFusionError::NotImplemented("x".into())), "E0200");
+        assert_eq!(code(ArrowError::DivideByZero.into()), "E0701");
+        assert_eq!(code(ArrowError::ComputeError("Overflow happened on: 1 + 2".into()).into()), "E0702");
+        assert_eq!(code(ArrowError::ComputeError("x".into()).into()), "E0700");
+        assert_eq!(code(DataFusionError::NotImplemented("x".into())), "E0201");
         assert_eq!(code(DataFusionError::Plan("x".into())), "E0100");
         let missing = DataFusionError::Plan("table 'datafusion.public.nope' not found".into());
-        assert_eq!(Error::from(missing).to_string(), "there is no stream, table or view \"nope\"");
+        let missing = Error::from(missing);
+        assert_eq!(missing.to_string(), "there is no stream, table or view \"nope\"");
+        assert_eq!(missing.code(), "E0202");
         let parser = ParserError::ParserError("Expected: ), found: EOF at Line: 3, Column: 14".into());
         let error = Error::from(DataFusionError::SQL(Box::new(parser), None));
         assert_eq!(error.span().map(|s| s.start), Some(Location { line: 3, column: 14 }));
-        assert_eq!(error.to_string(), "Expected: ), found: EOF");
+        assert_eq!((error.to_string().as_str(), error.code()), ("Expected: ), found: EOF", "E0101"));
     }
 }

@@ -4,8 +4,8 @@
 //! [`reworded`] knows the messages that users meet, and says them anew with a way out; [`plain`] does what can be done for
 //! every other one. What stands in single quotes is the user's and is left alone.
 
-use super::closest;
 use super::sql_words::{in_sql, list};
+use super::{Code, closest};
 
 /// A message and what to do about it.
 pub(super) type Worded = (String, Option<String>);
@@ -26,9 +26,10 @@ pub(super) fn plain(message: &str) -> String {
     in_sql(&message)
 }
 
-/// A message that users meet, said anew; `None`: [`plain`] must do.
-pub(super) fn reworded(message: &str) -> Option<Worded> {
-    signature(message).or_else(|| operands(message)).or_else(|| clauses(message)).or_else(|| values(message))
+/// A message that users meet, said anew, and what kind of error it is; `None`: [`plain`] must do.
+pub(super) fn reworded(message: &str) -> Option<(Code, Worded)> {
+    let types = || signature(message).or_else(|| operands(message)).map(|worded| (Code::Types, worded));
+    types().or_else(|| clauses(message).map(|worded| (Code::Clauses, worded))).or_else(|| values(message))
 }
 
 /// Calls with arguments that a function does not take.
@@ -225,16 +226,17 @@ fn clauses(message: &str) -> Option<Worded> {
 }
 
 /// Names and texts that mean nothing.
-fn values(message: &str) -> Option<Worded> {
+fn values(message: &str) -> Option<(Code, Worded)> {
     if let Some(name) = between(message, "Invalid function '", "'") {
-        return Some((format!("there is no function {name}"), None));
+        return Some((Code::UnknownFunction, (format!("there is no function {name}"), None)));
     }
     if let Some(name) = between(message, "table function '", "' not found") {
-        return Some((format!("there is no table function {}", name.to_lowercase()), None));
+        let message = format!("there is no table function {}", name.to_lowercase());
+        return Some((Code::UnknownFunction, (message, None)));
     }
     if let Some(rest) = behind(message, "Unsupported CAST from ").or(behind(message, "Unsupported cast from ")) {
         let (from, to) = rest.split_once(" to ")?;
-        return Some((format!("{} can't be cast to {}", in_sql(from), in_sql(to)), None));
+        return Some((Code::Types, (format!("{} can't be cast to {}", in_sql(from), in_sql(to)), None)));
     }
     if let Some(rest) = behind(message, "Unsupported date_trunc granularity: '") {
         let (unit, known) = rest.split_once("'. Supported values are: ")?;
@@ -242,7 +244,7 @@ fn values(message: &str) -> Option<Worded> {
             Some(unit) => format!("did you mean '{unit}'?"),
             None => format!("it knows {known}"),
         };
-        return Some((format!("date_trunc knows no unit '{unit}'"), Some(help)));
+        return Some((Code::Invalid, (format!("date_trunc knows no unit '{unit}'"), Some(help))));
     }
     let part = between(message, "Date part '", "' not supported")?;
     const PARTS: &[&str] = &[
@@ -264,7 +266,24 @@ fn values(message: &str) -> Option<Worded> {
         Some(part) => format!("did you mean {part}?"),
         None => format!("known parts: {}", PARTS.join(", ")),
     };
-    Some((format!("a time has no part '{part}'"), Some(help)))
+    Some((Code::Invalid, (format!("a time has no part '{part}'"), Some(help))))
+}
+
+/// What kind of failure of a computation a message tells of.
+pub(super) fn kind_of_data(message: &str) -> Code {
+    const CASTS: &[&str] = &[
+        "Cannot cast ",
+        "Can't cast ",
+        "Error parsing ",
+        "Invalid input syntax ",
+        "Cannot parse ",
+        "Invalid timezone",
+    ];
+    match message {
+        _ if message.starts_with("Overflow happened on: ") => Code::Overflow,
+        _ if CASTS.iter().any(|start| message.starts_with(start)) => Code::BadCast,
+        _ => Code::Computation,
+    }
 }
 
 /// Data that can't be made into a type, where the computation met it.
@@ -330,11 +349,12 @@ mod tests {
     fn a_call_says_what_the_function_takes() {
         let theirs = "Internal error: x. No function matches the given name and argument types 'sum(Utf8View)'. You might need \
                       to add explicit type casts.\n\tCandidate functions:\n\tsum(Decimal)\n\tsum(Int64)\n\tsum(Duration)\n\tsum(Interval)";
-        let (message, help) = reworded(theirs).unwrap();
+        let (code, (message, help)) = reworded(theirs).unwrap();
+        assert_eq!(code, Code::Types);
         assert_eq!(message, "sum can't take (STRING)");
         assert_eq!(help.unwrap(), "it takes sum(DECIMAL), sum(BIGINT), sum(INTERVAL)");
         let theirs = "No function matches the given name and argument types 'upper(Int64, Int64)'. You might need to add \
                       explicit type casts.\n\tCandidate functions:\n\tupper(String)";
-        assert_eq!(reworded(theirs).unwrap().0, "upper takes 1 argument, not 2");
+        assert_eq!(reworded(theirs).unwrap().1.0, "upper takes 1 argument, not 2");
     }
 }

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::lexer::Lexeme;
 use super::statement::Name;
-use crate::error::{Error, Location, Result, Span, closest};
+use crate::error::{Code, Error, Location, Result, Span, closest};
 
 /// Reads lexemes from left to right.
 #[derive(Debug, Clone)]
@@ -248,9 +248,11 @@ impl<'a> Cursor<'a> {
     /// `expected …, found …`, with the closest of `words` where what was found looks like one.
     pub fn expected(&self, what: &str, words: &[&str]) -> Error {
         let Some(lexeme) = self.peek() else {
-            return Error::invalid_at(self.place(), format!("expected {what}, found {}", self.end.shown()));
+            return Error::invalid_at(self.place(), format!("expected {what}, found {}", self.end.shown()))
+                .coded(Code::Syntax);
         };
-        let error = Error::invalid_at(lexeme.span, format!("expected {what}, found {}", shown(&lexeme.token)));
+        let error = Error::invalid_at(lexeme.span, format!("expected {what}, found {}", shown(&lexeme.token)))
+            .coded(Code::Syntax);
         let unlike = |word: &&str| !lexeme.is_word(word);
         match lexeme.word().and_then(|word| closest(word, words.iter().copied()).filter(unlike)) {
             Some(word) => error.help(format!("did you mean {word}?")),

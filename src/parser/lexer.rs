@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{self, Token, TokenWithSpan, Tokenizer};
 
 use super::dialect::LevadaDialect;
 use super::scanner::{Pending, Scanner};
-use crate::error::{Error, Location, Result, Span};
+use crate::error::{Code, Error, Location, Result, Span};
 
 /// One token, its place in the input, and its bytes in the statement's text.
 #[derive(Debug, Clone)]
@@ -106,9 +106,14 @@ fn unterminated(text: &str, places: Places<'_>, start: Location, reason: &str) -
         Pending::Quote('\'') => ("string", "'"),
         Pending::Quote(_) => ("quoted identifier", "the same quote"),
         // The lexer gave up on something that does end: a bad escape, a stray character.
-        _ => return Error::invalid_at(place, format!("can't be read as SQL: {}", reason.to_lowercase())),
+        _ => {
+            return Error::invalid_at(place, format!("can't be read as SQL: {}", reason.to_lowercase()))
+                .coded(Code::Syntax);
+        }
     };
-    Error::invalid_at(place, format!("the {what} that begins here never ends")).help(format!("close it with {end}"))
+    Error::invalid_at(place, format!("the {what} that begins here never ends"))
+        .coded(Code::Syntax)
+        .help(format!("close it with {end}"))
 }
 
 /// A place in a text that begins at `start`, as a place in the input.

@@ -6,7 +6,7 @@ use super::query::{query, starts_query};
 use super::sql::parse_all;
 use super::statement::*;
 use super::{control, create, show, start, swallowed};
-use crate::error::{Error, Location, Result, Span};
+use crate::error::{Code, Error, Location, Result, Span};
 
 /// The words that begin a statement of ours.
 const OURS: [&str; 20] = [
@@ -43,10 +43,10 @@ pub fn parse_one(text: &str, start: Location) -> Result<ParsedStatement> {
     }
     let (Some(first), Some(last)) = (lexemes.first(), lexemes.last()) else {
         let place = Span { start, end: start };
-        return Err(Error::invalid_at(place, "expected a statement, found the end of the input"));
+        return Err(Error::invalid_at(place, "expected a statement, found the end of the input").coded(Code::Syntax));
     };
     if let Some(inner) = lexemes.iter().find(|l| l.token == sqlparser::tokenizer::Token::SemiColon) {
-        return Err(Error::invalid_at(inner.span, "expected the end of the statement, found ;"));
+        return Err(Error::invalid_at(inner.span, "expected the end of the statement, found ;").coded(Code::Syntax));
     }
     let span = Span { start: first.span.start, end: last.span.end };
     let written = text[first.range.start..last.range.end].to_string();

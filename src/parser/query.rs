@@ -12,7 +12,7 @@ use super::statement::QueryText;
 use super::walk::{Flow, walk};
 use super::watermark::{Cut, cut};
 use super::{swallowed, windows};
-use crate::error::{Error, Location, Result, Span};
+use crate::error::{Code, Error, Location, Result, Span};
 
 /// Reads a whole query; `text` is the statement's, `end` what is behind the query.
 ///
@@ -20,7 +20,9 @@ use crate::error::{Error, Location, Result, Span};
 /// What is wrong with its SQL or with our clauses in it, and what DataFusion would read and ignore.
 pub(super) fn query(lexemes: &[Lexeme], text: &str, end: End<'_>) -> Result<QueryText> {
     let (Some(first), Some(last)) = (lexemes.first(), lexemes.last()) else {
-        return Err(Error::invalid_at(end.span(), format!("expected a query, found {}", end.shown())));
+        return Err(
+            Error::invalid_at(end.span(), format!("expected a query, found {}", end.shown())).coded(Code::Syntax)
+        );
     };
     let Cut { lexemes: sql, watermarks, within_watermark } = cut(windows::rewrite(lexemes)?, end)?;
     let ast = *parse_all(&sql, end, "the end of the query", |parser| parser.parse_query())?;

@@ -9,7 +9,7 @@ use super::cursor::{End, shown};
 use super::depth;
 use super::dialect::LevadaDialect;
 use super::lexer::{Lexeme, point, theirs};
-use crate::error::{Error, Location, Result, Span, closest};
+use crate::error::{Code, Error, Location, Result, Span, closest};
 
 /// Words that, misspelt, make the words around them unreadable.
 const CLAUSES: &[&str] = &[
@@ -78,7 +78,7 @@ pub(super) fn parse_all<T>(
         None => Ok(made),
         Some(left) => {
             let message = format!("expected {what_ends}, found {}", shown(&left.token));
-            Err(with_guess(Error::invalid_at(left.span, message), lexemes, taken))
+            Err(with_guess(Error::invalid_at(left.span, message).coded(Code::Syntax), lexemes, taken))
         }
     }
 }
@@ -88,7 +88,12 @@ fn convert(error: ParserError, lexemes: &[Lexeme], end: End<'_>) -> Error {
         ParserError::ParserError(text) | ParserError::TokenizerError(text) => text,
         ParserError::RecursionLimitExceeded => return depth::too_deep(lexemes.first().map(|l| l.span)),
     };
-    let (message, place) = split_place(&text);
+    said(&text, lexemes, end).coded(Code::Syntax)
+}
+
+/// A message of sqlparser's, at its place.
+fn said(text: &str, lexemes: &[Lexeme], end: End<'_>) -> Error {
+    let (message, place) = split_place(text);
     // sqlparser's end of input has no place; its other errors without one are about the whole.
     if let Some(expected) = message.strip_suffix("found: EOF") {
         let message = reworded(&format!("{expected}found: {}", end.shown()));

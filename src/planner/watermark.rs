@@ -23,7 +23,7 @@ use sqlparser::ast::{self, Ident, VisitorMut};
 
 use super::window_functions::{Which, window_call};
 use super::windows::{call, number};
-use crate::error::{Error, Location, Result, closest};
+use crate::error::{Code, Error, Location, Result, closest};
 use crate::parser::{Flow, Interval, Name, WatermarkClause, walk_mut};
 
 /// What a watermark clause says, in microseconds.
@@ -210,7 +210,7 @@ fn check_column(column: &Name, schema: &SchemaRef) -> Result<()> {
     if names.contains(&column.value.as_str()) {
         return Ok(());
     }
-    let error = Error::invalid_at(column.span, format!("column {} not found", column.value));
+    let error = Error::invalid_at(column.span, format!("column {} not found", column.value)).coded(Code::UnknownColumn);
     Err(match closest(&column.value, names.iter().copied()) {
         Some(name) => error.help(format!("did you mean {name}?")),
         None => error.help(format!("columns: {}", names.join(", "))),

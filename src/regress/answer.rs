@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::values::{Letter, Style, rows};
 use super::world::World;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 
 /// What a statement answered, whole.
 #[derive(Debug, Clone)]
@@ -54,18 +54,35 @@ impl From<Error> for Failure {
             Some(help) => format!("{error}\nhelp: {help}"),
             None => error.to_string(),
         };
-        let state = match error.code() {
-            "E0100" => "42000",
-            "E0200" => "0A000",
-            "E0300" => "22000",
-            "E0400" => "XX001",
-            "E0500" => "55006",
-            "E0600" => "58030",
-            "E0700" => "22000",
-            "E0800" => "57014",
-            _ => "XX000",
-        };
-        Failure { text, state: Some(state) }
+        Failure { text, state: Some(state(error.kind())) }
+    }
+}
+
+/// The class of SQLSTATE that comes nearest to a code of ours.
+fn state(code: Code) -> &'static str {
+    match code {
+        Code::Syntax => "42601",
+        Code::UnknownTable => "42P01",
+        Code::UnknownColumn => "42703",
+        Code::UnknownFunction => "42883",
+        Code::Ambiguous => "42702",
+        Code::Types => "42804",
+        Code::UnknownQuery => "42704",
+        Code::Clauses => "42803",
+        Code::NameTaken => "42710",
+        Code::OptionValue => "22023",
+        Code::Invalid | Code::UnknownOption | Code::UnknownSetting | Code::UnknownCommand => "42000",
+        Code::Refused | Code::NotYet => "0A000",
+        Code::DivisionByZero => "22012",
+        Code::Overflow => "22003",
+        Code::BadCast => "22018",
+        Code::BadRecord | Code::Computation => "22000",
+        Code::OutOfResources => "53000",
+        Code::Corrupt => "XX001",
+        Code::Conflict => "55006",
+        Code::Io => "58030",
+        Code::Cancelled => "57014",
+        Code::Internal => "XX000",
     }
 }
 

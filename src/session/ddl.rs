@@ -12,7 +12,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
 
 use super::{Answer, Session, lock};
 use crate::catalog::{self, Kind, SinkDef, ViewDef};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::execution::QueryState;
 use crate::parser::{CreateSink, CreateStream, CreateView, Name, ObjectKind, ParsedStatement};
 
@@ -112,7 +112,9 @@ impl Session {
             None => Ok(Claim::Free),
             Some(found) if found != kind => {
                 let message = format!("there is a {} called {} already", found.word(), name.value);
-                Err(Error::invalid_at(name.span, message).help("streams, tables and views share their names"))
+                Err(Error::invalid_at(name.span, message)
+                    .coded(Code::NameTaken)
+                    .help("streams, tables and views share their names"))
             }
             Some(_) if if_not_exists => Ok(Claim::Kept),
             Some(_) if !or_replace => Err(exists(kind.word(), name)),
@@ -184,6 +186,7 @@ pub(super) fn kept(tag: &str, word: &str, name: &Name) -> Answer {
 fn exists(word: &str, name: &Name) -> Error {
     let upper = word.to_uppercase();
     Error::invalid_at(name.span, format!("{word} {} exists already", name.value))
+        .coded(Code::NameTaken)
         .help(format!("CREATE OR REPLACE {upper}, or DROP {upper} {} first", name.value))
 }
 

@@ -19,7 +19,7 @@ use super::context::UNKNOWN_RELATION;
 use super::exact::{exact, may_refuse};
 use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 use crate::parser::{ParsedStatement, QueryText, ast, read_literals};
 use crate::planner;
 
@@ -169,7 +169,8 @@ fn places(into: &Into<'_>, named: &[ast::ObjectName]) -> Result<Vec<usize>> {
         };
         let names = || into.columns.iter().map(|f| f.name().as_str());
         let Some(at) = names().position(|n| n == written) else {
-            let error = Error::invalid(format!("{} has no column {written} to insert into", into.words));
+            let error = Error::invalid(format!("{} has no column {written} to insert into", into.words))
+                .coded(Code::UnknownColumn);
             let error = error.at(planner::hints::place(name));
             return Err(error.help(match closest(&written, names()) {
                 Some(name) => format!("did you mean \"{name}\"?  ({}: {})", into.name, join(names())),

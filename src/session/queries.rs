@@ -13,7 +13,7 @@ use super::target::Uses;
 use super::work::Running;
 use super::{Answer, Session, lock};
 use crate::checkpoint::failpoint::Action;
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 use crate::execution::{QueryHandle, QueryState, StopReceipt};
 use crate::parser::{
     AwaitUntil, ClockMove, Crash, CrashAction, Interval, Name, OutputMode, Step, StopHow, Trigger, Which,
@@ -240,7 +240,7 @@ impl Session {
 
 /// There is no such query; the closest name that there is.
 pub(super) fn unknown_query(queries: &BTreeMap<String, QueryEntry>, name: &str) -> Error {
-    let error = Error::invalid(format!("there is no query \"{name}\""));
+    let error = Error::invalid(format!("there is no query \"{name}\"")).coded(Code::UnknownQuery);
     match closest(name, queries.keys().map(String::as_str)) {
         Some(name) => error.help(format!("did you mean \"{name}\"?")),
         None => error,

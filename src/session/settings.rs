@@ -9,7 +9,7 @@ use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statemen
 
 use super::{Answer, Session, lock};
 use crate::clock::Clock;
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 use crate::execution::QuerySettings;
 use crate::options::{OptionEntry, OptionKind, OptionSpec, OptionValue, Options, parse_interval, snake_case};
 use crate::parser::{Name, SetValue};
@@ -233,6 +233,7 @@ impl Session {
     fn set_timezone(&self, name: &Name, zone: &str) -> Result<()> {
         if zone.parse::<arrow::array::timezone::Tz>().is_err() {
             return Err(Error::invalid_at(name.span, format!("unknown time zone '{zone}'"))
+                .coded(Code::OptionValue)
                 .help("a name such as 'Europe/Berlin', or an offset such as '+02:00'"));
         }
         self.set_datafusion(TIME_ZONE, zone)
@@ -279,7 +280,7 @@ pub(super) fn apply(settings: &mut QuerySettings, options: &Options, entry: &Opt
             n if n <= MAX_PARTITIONS => settings.partitions = n as usize,
             n => {
                 let message = format!("option partitions is '{n}'; it takes 1 to {MAX_PARTITIONS}");
-                return Err(Error::invalid_at(entry.span, message));
+                return Err(Error::invalid_at(entry.span, message).coded(Code::OptionValue));
             }
         },
         "lease_timeout" => settings.lease_timeout = lease_timeout(options, entry)?,
@@ -324,7 +325,7 @@ fn known(name: &Name, setting: &str) -> Result<()> {
 }
 
 fn unknown<'a>(name: &Name, setting: &str, known: impl Iterator<Item = &'a str>) -> Error {
-    let error = Error::invalid_at(name.span, format!("unknown setting {setting}"));
+    let error = Error::invalid_at(name.span, format!("unknown setting {setting}")).coded(Code::UnknownSetting);
     match closest(setting, known) {
         Some(name) => error.help(format!("did you mean {name}?")),
         None => error.help("SHOW ALL lists the settings"),

@@ -13,7 +13,7 @@ use super::target::{Destination, OpenSink, Uses};
 use super::work::Running;
 use super::{Answer, Session, lock, settings};
 use crate::catalog::refuse_feedback;
-use crate::error::{Error, Result, Span};
+use crate::error::{Code, Error, Result, Span};
 use crate::execution::{self, DeadLetters, QuerySettings, QuerySpec, QueryState, TargetTraits};
 use crate::incremental;
 use crate::options::Options;
@@ -27,6 +27,7 @@ impl Session {
             return match start.if_not_exists {
                 true => Ok(Answer::noticed(tag, format!("query {} runs already: nothing was changed", name.value))),
                 false => Err(Error::invalid_at(name.span, format!("query {} runs already", name.value))
+                    .coded(Code::NameTaken)
                     .help(format!("STOP QUERY {} first, or choose another name", name.value))),
             };
         }
@@ -191,7 +192,7 @@ impl Session {
             }
             let Some(sink) = self.catalog.sink(&name) else {
                 let unknown = self.catalog.unknown("sink", &name);
-                let error = Error::invalid(format!("{whose}: {unknown}")).at(place);
+                let error = Error::invalid(format!("{whose}: {unknown}")).coded(Code::UnknownTable).at(place);
                 return Err(match unknown.help_text() {
                     Some(help) => error.help(help),
                     None => error.help(format!("CREATE SINK {name} WITH (…) first")),

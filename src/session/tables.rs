@@ -241,10 +241,10 @@ fn in_statement(error: Error, statement: &ParsedStatement) -> Error {
         place.line += start.line.saturating_sub(1);
     };
     match error {
-        Error::InvalidInput { message, span: Some(mut span), help } => {
+        Error::InvalidInput { code, message, span: Some(mut span), help } => {
             shift(&mut span.start);
             shift(&mut span.end);
-            Error::InvalidInput { message, span: Some(span), help }
+            Error::InvalidInput { code, message, span: Some(span), help }
         }
         error => error.at(Some(statement.span)),
     }

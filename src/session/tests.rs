@@ -115,14 +115,14 @@ fn an_insert_that_is_wrong_adds_nothing() {
     );
     assert_eq!(
         shell.run("INSERT INTO trips (km, hwo) VALUES (1, 'a')"),
-        "E0100: stream trips has no column hwo to insert into [did you mean \"who\"?  (trips: ts, km, who)]"
+        "E0203: stream trips has no column hwo to insert into [did you mean \"who\"?  (trips: ts, km, who)]"
     );
     assert_eq!(shell.run("INSERT INTO trips (km, km) VALUES (1, 2)"), "E0100: column km is named twice");
     assert!(shell.run("INSERT INTO trips (km) VALUES (3000000000)").starts_with("E0100: "), "out of INT's range");
     assert!(shell.run("INSERT INTO trips VALUES ('yesterday', 1, 'a')").starts_with("E0100: "), "no timestamp");
     assert_eq!(
         shell.run("INSERT INTO trps VALUES (1)"),
-        "E0100: there is no stream, table or view \"trps\" [did you mean \"trips\"?]"
+        "E0202: there is no stream, table or view \"trps\" [did you mean \"trips\"?]"
     );
     assert_eq!(shell.cell("SELECT count(*) AS n FROM trips"), "0");
 }
@@ -158,25 +158,25 @@ fn a_wrong_stream_is_refused_with_the_reason() {
             "",
             "E0100: stream s needs a column list: a memory stream begins without rows [CREATE STREAM s (column type, …)]",
         ),
-        ("(a INT, b AS (aa + 1))", "E0100: column \"aa\" not found [did you mean \"a\"?  (known: a)]"),
+        ("(a INT, b AS (aa + 1))", "E0203: column \"aa\" not found [did you mean \"a\"?  (known: a)]"),
         ("(a INT, b AS (sum(a)))", "E0100: column b can't be computed from an aggregate: it sees one row"),
         ("(a AS (1))", "E0100: stream s has no column that is a field of its records"),
-        ("(a LNG)", "E0100: unknown type LNG [did you mean LONG?]"),
+        ("(a LNG)", "E0206: unknown type LNG [did you mean LONG?]"),
         ("(a VARCHAR(3))", "E0200: VARCHAR(3): a length is not checked, so it can't be given [write STRING]"),
         (
             "(ts DATE, WATERMARK FOR tss AS tss - INTERVAL '1 day')",
-            "E0100: stream s has no column tss [did you mean \"ts\"?  (s: ts)]",
+            "E0203: stream s has no column tss [did you mean \"ts\"?  (s: ts)]",
         ),
         (
             "(a INT, WATERMARK FOR a AS a - INTERVAL '1 day')",
             "E0100: a watermark needs a time, and a is INT [a TIMESTAMP or DATE column, computed if need be]",
         ),
-        ("(a INT) WITH (connector = 'flie')", "E0100: unknown connector 'flie' [did you mean 'file'?]"),
-        ("(a INT) WITH (connector = 'kafka')", "E0200: not supported yet: connector 'kafka'"),
-        ("(a INT) WITH (connector = 'file', format = 'avro')", "E0200: not supported yet: format 'avro'"),
+        ("(a INT) WITH (connector = 'flie')", "E0103: unknown connector 'flie' [did you mean 'file'?]"),
+        ("(a INT) WITH (connector = 'kafka')", "E0201: not supported yet: connector 'kafka'"),
+        ("(a INT) WITH (connector = 'file', format = 'avro')", "E0201: not supported yet: format 'avro'"),
         (
             "(a INT) WITH (connector = 'console')",
-            "E0100: connector 'console' is only a sink [one of file, memory, nexmark, rate, rate-micro-batch, stdin]",
+            "E0103: connector 'console' is only a sink [one of file, memory, nexmark, rate, rate-micro-batch, stdin]",
         ),
         (
             "(a INT) WITH (path = 'x')",
@@ -185,11 +185,11 @@ fn a_wrong_stream_is_refused_with_the_reason() {
         ),
         (
             "(a INT) WITH (connector = 'memory', path = 'x')",
-            "E0100: unknown option path of connector 'memory' [it takes no options]",
+            "E0102: unknown option path of connector 'memory' [it takes no options]",
         ),
         (
             "(valu BIGINT) WITH (connector = 'rate')",
-            "E0100: connector 'rate' gives no column valu [did you mean \"value\"?  (it gives timestamp, value)]",
+            "E0203: connector 'rate' gives no column valu [did you mean \"value\"?  (it gives timestamp, value)]",
         ),
         (
             "(value INT) WITH (connector = 'rate')",
@@ -244,17 +244,17 @@ fn names_are_shared_and_replaced_only_on_request() {
     let shell = Shell::with_trips();
     assert_eq!(
         shell.run("CREATE STREAM trips (a INT)"),
-        "E0100: stream trips exists already [CREATE OR REPLACE STREAM, or DROP STREAM trips first]"
+        "E0209: stream trips exists already [CREATE OR REPLACE STREAM, or DROP STREAM trips first]"
     );
     assert_eq!(
         shell.run("CREATE STREAM IF NOT EXISTS trips (a INT)"),
         "CREATE STREAM\nstream trips exists already: nothing was changed"
     );
-    let taken = "E0100: there is a stream called trips already [streams, tables and views share their names]";
+    let taken = "E0209: there is a stream called trips already [streams, tables and views share their names]";
     assert_eq!(shell.run("CREATE TABLE trips (a INT)"), taken);
     assert_eq!(shell.run("CREATE OR REPLACE VIEW trips AS SELECT 1 AS a"), taken);
     assert_eq!(shell.run("DROP TABLE trips"), "E0100: trips is a stream [DROP STREAM trips]");
-    assert_eq!(shell.run("DROP STREAM trip"), "E0100: there is no stream \"trip\" [did you mean \"trips\"?]");
+    assert_eq!(shell.run("DROP STREAM trip"), "E0202: there is no stream \"trip\" [did you mean \"trips\"?]");
     assert_eq!(shell.run("DROP STREAM IF EXISTS trip"), "DROP STREAM\nthere is no stream \"trip\"");
 }
 
@@ -278,7 +278,7 @@ fn a_view_over_a_stream_holds_the_stream() {
     assert_eq!(text, "CREATE OR REPLACE VIEW far (k) AS SELECT km FROM trips WHERE km > 9;");
     assert_eq!(shell.run("DROP VIEW far"), "DROP VIEW");
     assert_eq!(shell.run("DROP STREAM trips"), "DROP STREAM");
-    assert_eq!(shell.run("SELECT * FROM trips"), "E0100: there is no stream, table or view \"trips\"");
+    assert_eq!(shell.run("SELECT * FROM trips"), "E0202: there is no stream, table or view \"trips\"");
 }
 
 #[test]
@@ -289,14 +289,14 @@ fn tables_are_whole_before_they_have_a_name() {
     assert_eq!(shell.run("INSERT INTO t VALUES (NULL, 1), (NULL, 2)"), "INSERT 0 2");
     assert_eq!(shell.cell("SELECT sum(n) AS s FROM t"), "10");
     assert!(shell.run("DESCRIBE t").contains("| ts          | TIMESTAMP | YES         |"));
-    assert_eq!(shell.run("CREATE OR REPLACE TABLE t AS SELECT 1 / (n - 1) AS x FROM t"), "E0700: division by zero");
+    assert_eq!(shell.run("CREATE OR REPLACE TABLE t AS SELECT 1 / (n - 1) AS x FROM t"), "E0701: division by zero");
     assert_eq!(shell.cell("SELECT sum(n) AS s FROM t"), "10", "the old table stays");
     assert_eq!(shell.run("CREATE TABLE u AS SELECT n FROM t WHERE n < 7"), "CREATE TABLE");
     assert_eq!(shell.run("SHOW TABLES").lines().count(), 6);
     assert_eq!(shell.run("DROP TABLE t"), "DROP TABLE");
     assert_eq!(
         shell.run("INSERT INTO t VALUES (1)"),
-        "E0100: there is no stream, table or view \"t\" [did you mean \"u\"?]"
+        "E0202: there is no stream, table or view \"t\" [did you mean \"u\"?]"
     );
 }
 
@@ -342,12 +342,12 @@ fn sinks_are_checked_when_they_are_created() {
     let sink = |with: &str| shell.run(&format!("CREATE SINK out WITH ({with})"));
     let none = "E0100: a sink needs a connector [WITH (connector = '…', …), one of blackhole, console, file, stdout]";
     assert_eq!(sink("path = 'x'"), none);
-    assert!(sink("connector = 'rate'").starts_with("E0100: connector 'rate' is only a source"));
+    assert!(sink("connector = 'rate'").starts_with("E0103: connector 'rate' is only a source"));
     assert!(sink("connector = 'memory'").starts_with("E0100: connector 'memory' is no sink"));
-    assert_eq!(sink("connector = 'delta'"), "E0200: not supported yet: connector 'delta'");
+    assert_eq!(sink("connector = 'delta'"), "E0201: not supported yet: connector 'delta'");
     assert_eq!(
         sink("connector = 'stdout', fromat = 'json'"),
-        "E0100: unknown option fromat of connector 'stdout' [did you mean format?]"
+        "E0102: unknown option fromat of connector 'stdout' [did you mean format?]"
     );
     assert_eq!(sink("connector = 'stdout', format = 'json'"), "CREATE SINK");
     assert_eq!(shell.run("SHOW CREATE SINK out"), "CREATE SINK out WITH (connector = 'stdout', format = 'json');");
@@ -364,18 +364,18 @@ fn settings_are_checked_shown_and_reset() {
     assert_eq!(show("levada.multiple_watermark_policy"), "max");
     assert_eq!(
         shell.run("SET multiple_watermark_policy = 'mean'"),
-        "E0100: option multiple_watermark_policy is 'mean'; it takes one of min, max"
+        "E0103: option multiple_watermark_policy is 'mean'; it takes one of min, max"
     );
     assert_eq!(shell.run("SET max_batch_bytes = '64 MiB'"), "SET");
     assert_eq!(show("max_batch_bytes"), "67108864");
     assert_eq!(shell.run("SET levada.partitions = 3"), "SET");
     assert_eq!(show("datafusion.execution.target_partitions"), "3");
     let many = shell.run("SET partitions = 100000");
-    assert_eq!(many, "E0100: option partitions is '100000'; it takes 1 to 1024");
+    assert_eq!(many, "E0103: option partitions is '100000'; it takes 1 to 1024");
     assert_eq!(shell.run("SET timezone = 'Europe/Berlin'"), "SET");
     assert_eq!(show("datafusion.execution.time_zone"), "Europe/Berlin");
-    assert!(shell.run("SET timezone = 'Mars'").starts_with("E0100: unknown time zone 'Mars'"));
-    assert_eq!(shell.run("SET partition = 3"), "E0100: unknown setting partition [did you mean partitions?]");
+    assert!(shell.run("SET timezone = 'Mars'").starts_with("E0103: unknown time zone 'Mars'"));
+    assert_eq!(shell.run("SET partition = 3"), "E0104: unknown setting partition [did you mean partitions?]");
     let wrong = shell.run("SET datafusion.execution.batch_sise = 3");
     assert!(wrong.contains("did you mean datafusion.execution.batch_size?"), "{wrong}");
     assert_eq!(shell.run("SET datafusion.execution.batch_size = 100"), "SET");
@@ -408,12 +408,12 @@ fn a_query_that_can_not_run_is_not_started() {
     assert_eq!(shell.run("START QUERY q AS SELECT 1"), none);
     assert_eq!(
         shell.run("START QUERY q AS SELECT 1 WITH (partition = 2)"),
-        "E0100: unknown option partition of START QUERY [did you mean partitions?]"
+        "E0102: unknown option partition of START QUERY [did you mean partitions?]"
     );
     assert!(shell.run("START QUERY q INTO nowhere AS SELECT 1").starts_with("E0100: "));
     assert!(shell.session.running_queries().is_empty());
     assert!(!shell.session.any_query_failed());
-    assert_eq!(shell.run("PAUSE QUERY q"), "E0100: there is no query \"q\"");
+    assert_eq!(shell.run("PAUSE QUERY q"), "E0207: there is no query \"q\"");
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn a_started_query_holds_its_name_its_stream_and_its_result() {
     shell.run("INSERT INTO trips (km, who) VALUES (1, 'a'), (2, 'b'), (3, 'a')");
     let start = "START QUERY q INTO TABLE t AS SELECT who, sum(km) AS km FROM trips GROUP BY who TRIGGER MANUAL";
     assert_eq!(shell.run(start), "START QUERY");
-    assert_eq!(shell.run(start), "E0100: query q runs already [STOP QUERY q first, or choose another name]");
+    assert_eq!(shell.run(start), "E0209: query q runs already [STOP QUERY q first, or choose another name]");
     assert!(shell.run(&start.replace("QUERY q", "QUERY IF NOT EXISTS q")).contains("query q runs already"));
     assert_eq!(shell.run("STEP QUERY q 1 BATCHES"), "STEP 1");
     assert_eq!(
@@ -467,7 +467,7 @@ fn watch_shows_rows_until_its_limit() {
     assert!(shown.contains(" 1 |") && shown.contains(" 2 |") && !shown.contains(" 3 |"), "{shown}");
     assert_eq!(shell.run("WATCH SELECT km FROM trips FOR 1 BATCHES"), "WATCH");
     assert!(shell.console().contains(" 3 |"));
-    assert!(shell.run("WATCH nothing").starts_with("E0100: there is no query \"nothing\""));
+    assert!(shell.run("WATCH nothing").starts_with("E0207: there is no query \"nothing\""));
 }
 
 #[test]
@@ -477,10 +477,10 @@ fn errors_keep_their_place_and_name_the_closest_column() {
     assert_eq!(error.span().map(|s| (s.start.line, s.start.column)), Some((2, 3)));
     assert_eq!(error.to_string(), "column \"kn\" not found");
     assert_eq!(error.help_text(), Some("did you mean \"km\"?  (trips: ts, km, who)"));
-    assert_eq!(shell.run("SELECT lenght('a')"), "E0100: there is no function lenght [did you mean length?]");
-    assert_eq!(shell.run("SELECT * FROM late_rows('q')"), "E0100: there is no query \"q\"");
+    assert_eq!(shell.run("SELECT lenght('a')"), "E0204: there is no function lenght [did you mean length?]");
+    assert_eq!(shell.run("SELECT * FROM late_rows('q')"), "E0207: there is no query \"q\"");
     shell.run("INSERT INTO trips (km) VALUES (0)");
-    assert_eq!(shell.run("SELECT 1 / km FROM trips"), "E0700: division by zero");
+    assert_eq!(shell.run("SELECT 1 / km FROM trips"), "E0701: division by zero");
 }
 
 #[test]
@@ -584,5 +584,5 @@ fn a_watched_query_that_fails_fails_its_watch() {
     let shell = Shell::with_trips();
     shell.run("START QUERY q INTO BLACKHOLE AS SELECT 10 / km AS x FROM trips");
     let answer = watched(&shell, "WATCH q", &["INSERT INTO trips VALUES (NULL, 0, 'a')"]);
-    assert_eq!(answer, "E0700: query q failed in batch 0: division by zero");
+    assert_eq!(answer, "E0701: query q failed in batch 0: division by zero");
 }

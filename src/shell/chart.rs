@@ -1,12 +1,11 @@
 //! `\chart`: the last result as bars, or as a line through its rows.
 
-use super::last::LastResult;
 use super::live::{Column, columns};
 use super::runner::Shell;
 use super::settings::MOST_ROWS;
 use super::terminal;
 use crate::display::{BOLD, bar_chart, label_columns, line_chart, paint, row_texts, visible};
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 
 /// As wide as a chart is where there is no terminal.
 const COLUMNS: usize = 80;
@@ -26,14 +25,7 @@ enum Kind {
 impl Shell {
     /// Draws a column of the last result. `words`: the column's name and `bars` or `lines`, both of which may be left out.
     pub(super) fn chart(&self, words: &[String]) -> Result<()> {
-        let (schema, batches) = match &self.last.result {
-            LastResult::Kept(schema, batches) => (schema, batches),
-            LastResult::None => return Err(Error::invalid("no statement has answered rows yet")),
-            LastResult::TooLarge => {
-                return Err(Error::invalid("the last result was too large to be kept (64 MiB)")
-                    .help("draw what a GROUP BY makes of it"));
-            }
-        };
+        let (schema, batches) = self.last.result.kept("draw what a GROUP BY makes of it")?;
         let columns = columns(schema);
         let (drawn, kind) = read(words, &columns)?;
         let labels = label_columns(&columns.iter().map(|column| column.number).collect::<Vec<_>>(), drawn);
@@ -88,7 +80,8 @@ fn read(words: &[String], columns: &[Column]) -> Result<(usize, Option<Kind>)> {
             (None, "bar" | "bars") if kind.is_none() => kind = Some(Kind::Bars),
             (None, "line" | "lines") if kind.is_none() => kind = Some(Kind::Lines),
             _ => {
-                let error = Error::invalid(format!("the last result has no column {word:?}"));
+                let error =
+                    Error::invalid(format!("the last result has no column {word:?}")).coded(Code::UnknownColumn);
                 let names = columns.iter().filter(|column| column.number).map(|column| column.name.as_str());
                 return Err(match closest(word, names) {
                     Some(name) => error.help(format!("did you mean {name}?")),

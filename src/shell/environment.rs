@@ -42,7 +42,7 @@ impl Environment {
         let run = self.command(line).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
         let output = run.map_err(|error| Error::io(format!("can't run {line}"), &error))?;
         if !output.status.success() {
-            return Err(Error::Execution { message: format!("`{line}`: {}", output.status) });
+            return Err(Error::computation(format!("`{line}`: {}", output.status)));
         }
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_string())

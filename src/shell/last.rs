@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::session::{Answer, LAST_RESULT};
 
 /// A larger result is not kept.
@@ -30,6 +30,18 @@ pub(super) enum LastResult {
 }
 
 impl LastResult {
+    /// The rows, where they were kept; `way`: what to do about a result that was too large.
+    ///
+    /// # Errors
+    /// There was none, or it was too large.
+    pub(super) fn kept(&self, way: &str) -> Result<(&SchemaRef, &[RecordBatch])> {
+        match self {
+            LastResult::Kept(schema, batches) => Ok((schema, batches)),
+            LastResult::None => Err(Error::invalid("no statement has answered rows yet")),
+            LastResult::TooLarge => Err(Error::invalid("the last result was too large to be kept (64 MiB)").help(way)),
+        }
+    }
+
     /// An error about `_` with why there is no such table.
     pub(super) fn explain(&self, error: Error) -> Error {
         if !error.to_string().ends_with(&format!(" \"{LAST_RESULT}\"")) {

@@ -50,7 +50,7 @@ impl Redirect {
         if status.success() {
             return Ok(());
         }
-        Err(Error::Execution { message: format!("{words}: {status}") })
+        Err(Error::computation(format!("{words}: {status}")))
     }
 }
 

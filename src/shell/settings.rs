@@ -5,7 +5,7 @@ use super::pager::Paging;
 use super::terminal::Screen;
 use super::variables::truth;
 use crate::display::{Format, Style};
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 
 /// Rows of a table that a terminal shows.
 pub(super) const MOST_ROWS: usize = 40;
@@ -65,6 +65,8 @@ pub(super) struct PrintSettings {
     pub(super) plain: bool,
     /// Nothing is left out or cut for a terminal.
     pub(super) whole: bool,
+    /// What is printed was made of the last result, and is not it.
+    pub(super) derived: bool,
     /// WATCH and START QUERY open a live view.
     pub(super) live: bool,
 }
@@ -90,6 +92,7 @@ impl Default for PrintSettings {
             colour: Colour::Never,
             plain: false,
             whole: false,
+            derived: false,
             live: true,
         }
     }
@@ -354,7 +357,7 @@ fn unknown(name: &str) -> Error {
     if LATER.contains(&name) {
         return Error::not_yet(format!("the print option {name}")).help("\\pset lists what there is");
     }
-    let error = Error::invalid(format!("there is no print option {name}"));
+    let error = Error::invalid(format!("there is no print option {name}")).coded(Code::UnknownCommand);
     match closest(name, OPTIONS.iter().map(|option| option.name)) {
         Some(known) => error.help(format!("did you mean {known}? \\pset lists them all")),
         None => error.help("\\pset lists them all"),

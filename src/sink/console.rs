@@ -100,7 +100,7 @@ impl ConsoleSink {
         let written = batches.iter().try_for_each(|batch| writer.write(&mut text, batch));
         written
             .and_then(|()| writer.finish(&mut text))
-            .map_err(|e| Error::Execution { message: format!("the result can't be shown: {e}") })?;
+            .map_err(|e| Error::computation(format!("the result can't be shown: {e}")))?;
         Ok(text)
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn timestamp_and_value_batch(
 
 fn values(rows: Range<u64>) -> Result<Int64Array> {
     if rows.end > i64::MAX as u64 {
-        return Err(Error::Execution { message: format!("row {} has no BIGINT value", rows.end) });
+        return Err(Error::computation(format!("row {} has no BIGINT value", rows.end)));
     }
     Ok(Int64Array::from_iter_values(rows.start as i64..rows.end as i64))
 }
@@ -89,9 +89,8 @@ fn values(rows: Range<u64>) -> Result<Int64Array> {
 /// # Errors
 /// Execution: past the year 294246, where a TIMESTAMP ends.
 pub(super) fn micros(millis: i64, micros: i128) -> Result<i64> {
-    i64::try_from(i128::from(millis) * 1000 + micros).map_err(|_| Error::Execution {
-        message: "a generated time lies beyond the range of TIMESTAMP (the year 294246)".into(),
-    })
+    i64::try_from(i128::from(millis) * 1000 + micros)
+        .map_err(|_| Error::computation("a generated time lies beyond the range of TIMESTAMP (the year 294246)"))
 }
 
 #[cfg(test)]

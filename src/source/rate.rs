@@ -176,7 +176,7 @@ impl Pace {
         let (rate, ramp, seconds) =
             (u128::from(self.rows_per_second), u128::from(self.ramp_up_seconds), u128::from(seconds));
         let ramped = seconds.min(ramp);
-        let too_many = || Error::Execution { message: "the rate stream has more rows than can be numbered".into() };
+        let too_many = || Error::computation("the rate stream has more rows than can be numbered");
         let up =
             ramped.checked_mul(ramped + 1).and_then(|n| n.checked_mul(rate)).ok_or_else(too_many)? / (2 * (ramp + 1));
         let rows = rate.checked_mul(seconds - ramped).and_then(|n| n.checked_add(up)).ok_or_else(too_many)?;

@@ -113,9 +113,9 @@ impl Source for RateMicroBatchSource {
         if until.is_some_and(|until| until <= after) {
             return Ok(None);
         }
-        let rows = after.checked_add(self.plan.rows_per_batch).ok_or_else(|| Error::Execution {
-            message: format!("{} has more rows than can be numbered", self.description()),
-        })?;
+        let rows = after
+            .checked_add(self.plan.rows_per_batch)
+            .ok_or_else(|| Error::computation(format!("{} has more rows than can be numbered", self.description())))?;
         offset::write(&BatchOffset { rows, plan: self.plan }).map(Some)
     }
 

@@ -136,7 +136,7 @@ fn the_first_error_ends_a_script_at_its_place() {
     let output = run(&["-f", &file, "-c", "\\echo never"]);
     assert_eq!((code(&output), stdout(&output)), (1, "before\n"));
     let text = stderr(&output);
-    assert!(text.starts_with(&format!("error[E0100] {file}:3:3: there is no command \\tming")), "{text}");
+    assert!(text.starts_with(&format!("error[E0105] {file}:3:3: there is no command \\tming")), "{text}");
     assert!(text.contains("    3 |   \\tming on\n"), "{text}");
     assert!(text.contains("did you mean \\timing?"), "{text}");
     assert_no_escapes(&output);

@@ -97,3 +97,26 @@ fn nothing_is_left_unfinished() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Codes of errors in the source, in pages and in what tests expect are those of `docs/errors.md`.
+#[test]
+fn every_code_of_an_error_is_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let code = regex::Regex::new(r"\bE0[0-9]{3}\b").expect("an expression");
+    let page = std::fs::read_to_string(root.join("docs/errors.md")).expect("the page");
+    let listed = |code: &str| page.contains(&format!("| {code} |"));
+    let mut files = sources();
+    for folder in ["docs", "tests/slt/shell", "tests/scripts", "tests/wrong"] {
+        let entries = std::fs::read_dir(root.join(folder)).expect("a folder");
+        files.extend(entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()));
+    }
+    let mut seen = 0;
+    for path in files {
+        let text = String::from_utf8_lossy(&std::fs::read(&path).expect("a file")).into_owned();
+        for found in code.find_iter(&text) {
+            seen += 1;
+            assert!(listed(found.as_str()), "{}: {} is not in docs/errors.md", path.display(), found.as_str());
+        }
+    }
+    assert!(seen > 100, "the codes were not found");
+}

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{ELSEWHERE, Entry, FAMILIES, Takes, grammar, unknown};
-use crate::error::{Error, Result, closest};
+use crate::error::{Error, Result, closest, explained};
 use crate::shell::runner::{Flow, Shell};
 use crate::shell::settings::OPTIONS;
 use crate::shell::variables::{SPECIAL, TOLD};
@@ -27,8 +27,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["\\h", ".manual"],
-        arguments: "[STATEMENT|FUNCTION]",
-        help: "the grammar of a statement or the documentation of a function, or what there is",
+        arguments: "[STATEMENT|FUNCTION|CODE]",
+        help: "the grammar of a statement, the documentation of a function, what an error's code such as E0203 means, or what there is",
         takes: Takes::Line,
         run: |shell, call| {
             let text = manual(shell, call.line)?;
@@ -127,6 +127,9 @@ fn manual(shell: &Shell, asked: &str) -> Result<String> {
             "\\h STATEMENT shows its grammar, \\h FUNCTION documents one (\\df lists them)\n\n{statements}"
         ));
     }
+    if let Some(code) = code(asked) {
+        return error_code(code);
+    }
     let sections = grammar::find(asked);
     let mut text = String::new();
     for section in &sections {
@@ -151,6 +154,35 @@ fn manual(shell: &Shell, asked: &str) -> Result<String> {
     })
 }
 
+/// What is asked for, where it has the form of a code: `E0203`, `e0203`.
+fn code(asked: &str) -> Option<&str> {
+    let asked = asked.trim_end_matches(';').trim();
+    let digits = asked.strip_prefix(['E', 'e'])?;
+    (digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(asked)
+}
+
+/// What an error of that code means, and what to do.
+fn error_code(asked: &str) -> Result<String> {
+    let Some(found) = explained().find(|explained| explained.code.eq_ignore_ascii_case(asked)) else {
+        let codes: Vec<&str> = explained().map(|explained| explained.code).collect();
+        return Err(Error::invalid(format!("no error has the code {}", asked.to_uppercase()))
+            .help(format!("there are {}", codes.join(", "))));
+    };
+    Ok(format!("{}: {}\n  {}\n", found.code, plain(found.means), plain(found.remedy)))
+}
+
+/// A text of a page without the page's marks: links are files.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((target, behind)) = link.split_once("](").and_then(|(_, link)| link.split_once(')')) else { break };
+        out += &format!("{before}docs/{target}");
+        rest = behind;
+    }
+    (out + rest).replace('`', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +194,19 @@ mod tests {
             assert!(entry.names.iter().all(|name| text.contains(name)), "{:?}", entry.names);
             assert!(text.contains(entry.help), "{}", entry.help);
         }
+    }
+
+    #[test]
+    fn a_code_is_explained_without_the_marks_of_its_page() {
+        assert_eq!(
+            (code("e0203"), code("E0203 ;"), code("exp"), code("e02033")),
+            (Some("e0203"), Some("E0203"), None, None)
+        );
+        for explained in explained() {
+            let text = error_code(explained.code).unwrap();
+            assert!(text.starts_with(explained.code) && !text.contains(['`', '[', '|']), "{text}");
+        }
+        assert_eq!(error_code("E9999").unwrap_err().to_string(), "no error has the code E9999");
     }
 
     #[test]

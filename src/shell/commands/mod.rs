@@ -18,7 +18,7 @@ use super::buffer::Buffer;
 use super::complete::Shape;
 use super::runner::{Flow, Origin, Shell};
 use super::settings::OPTIONS;
-use crate::error::{Error, Result, closest};
+use crate::error::{Code, Error, Result, closest};
 
 /// One command: its names, its arguments, what it does, and how.
 struct Entry {
@@ -58,9 +58,8 @@ const FAMILIES: [Family; 8] = [
 ];
 
 /// Commands that other shells have, and what there is here in their place.
-const ELSEWHERE: [(&str, &str); 15] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     ("\\copy", "COPY … TO 'file', or \\g file"),
-    ("\\crosstabview", ""),
     ("\\detach", "Ctrl-C ends \\attach, and the query goes on"),
     ("\\password", ""),
     ("\\c", "there is one session, and nothing to connect to"),
@@ -181,7 +180,7 @@ fn unknown(name: &str) -> Error {
     }
     let names = entries().flat_map(|entry| entry.names).copied();
     let known: Vec<&str> = names.filter(|name| name.starts_with(['\\', '.'])).collect();
-    let error = Error::invalid(format!("there is no command {name}"));
+    let error = Error::invalid(format!("there is no command {name}")).coded(Code::UnknownCommand);
     // Of another alphabet's name only the first character is wrong.
     match known.iter().copied().find(twin).or_else(|| closest(name, known.iter().copied())) {
         Some(known) => error.help(format!("did you mean {known}? \\? lists all commands")),
@@ -225,7 +224,7 @@ mod tests {
     fn what_other_shells_have_is_refused_with_a_way() {
         for (line, message, help) in [
             ("\\copy", "not supported yet: the command \\copy", "COPY … TO 'file', or \\g file"),
-            ("\\crosstabview", "not supported yet: the command \\crosstabview", "\\? lists what there is"),
+            (".prompt", "not supported yet: the command .prompt", "\\? lists what there is"),
             ("\\prompt_", "there is no command \\prompt_", "did you mean \\prompt? \\? lists all commands"),
         ] {
             let error = unknown(line);

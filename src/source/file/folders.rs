@@ -70,9 +70,7 @@ fn values(
         let wrong = || {
             let (path, wants) = (&file.1, crate::format::type_name(data_type));
             let null = if fields[at].is_nullable() { "" } else { " NOT NULL" };
-            Error::Execution {
-                message: format!("{path}: its folder says {name} = {shown}, and {name} is {wants}{null}"),
-            }
+            Error::computation(format!("{path}: its folder says {name} = {shown}, and {name} is {wants}{null}"))
         };
         if value.is_none() && !fields[at].is_nullable() {
             return Err(wrong());

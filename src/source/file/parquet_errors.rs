@@ -105,7 +105,7 @@ impl Reported {
                 Err(error) => return error,
             }
         }
-        Error::Execution { message: format!("stream {}: {error}", self.stream) }
+        Error::computation(format!("stream {}: {error}", self.stream))
     }
 
     fn find_null(&self, column: &str) -> Error {
