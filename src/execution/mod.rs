@@ -1,5 +1,7 @@
 //! The engine: runs a query in micro-batches, and its handle.
 
+/// What is before a query that ends by itself.
+mod ahead;
 /// Where bad records and late rows go.
 mod dead_letter;
 /// Rows that are in one multiset and not in another.
@@ -47,6 +49,7 @@ mod why;
 /// EXPLAIN WHY as text.
 mod why_text;
 
+pub use ahead::Ahead;
 pub use dead_letter::DeadLetters;
 pub use samples::{BadSample, KEPT as SAMPLES_KEPT, LateSample};
 pub use streaming_query::{QueryHandle, QueryState, QueryStatus, StopReceipt};

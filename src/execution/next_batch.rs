@@ -11,7 +11,7 @@ use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::operator::StateSpec;
 use crate::parser::OutputMode;
-use crate::source::{InputEnd, Offset, OffsetRange, ReadLimit};
+use crate::source::{InputEnd, Offset, OffsetRange, RangeSize, ReadLimit};
 
 /// A batch that is to be run.
 #[derive(Clone)]
@@ -26,6 +26,8 @@ pub(super) struct NextBatch {
     pub parallel: bool,
     /// Any source has something in it.
     pub has_data: bool,
+    /// Of all that it reads.
+    pub size: RangeSize,
 }
 
 /// What is asked of the sources.
@@ -135,6 +137,20 @@ impl Run {
             .collect()
     }
 
+    /// How much there is from where each source was read to, up to there.
+    pub fn size_until(&self, until: &[Until]) -> RangeSize {
+        let mut all = RangeSize::NOTHING;
+        for ((source, start), until) in self.sources.iter().zip(&self.ends).zip(until) {
+            all = all.plus(match until {
+                Until::End => RangeSize::default(),
+                Until::Offset(end) if end == start => RangeSize::NOTHING,
+                Until::Offset(None) => RangeSize::NOTHING,
+                Until::Offset(Some(end)) => lock(source).size(&OffsetRange { start: start.clone(), end: end.clone() }),
+            });
+        }
+        all
+    }
+
     /// Whether an input will end and hasn't yet.
     pub fn end_is_ahead(&self) -> bool {
         self.sources.iter().any(|source| lock(source).end() == InputEnd::Ahead)
@@ -206,13 +222,14 @@ impl Run {
 
     /// A batch, and what is known of it before it runs.
     pub(super) fn describe(&self, batch: u64, entry: OffsetEntry, is_new: bool) -> NextBatch {
-        let (mut parallel, mut has_data) = (false, false);
+        let (mut parallel, mut has_data, mut all) = (false, false, RangeSize::NOTHING);
         for (input, source) in self.plan.inputs.iter().zip(&self.sources) {
             let Some(logged) = entry.sources.get(&input.name) else { continue };
             let Some(end) = logged.end.clone().filter(|end| logged.start.as_ref() != Some(end)) else { continue };
             has_data = true;
             let range = OffsetRange { start: logged.start.clone().map(Offset), end: Offset(end) };
             let size = lock(source).size(&range);
+            all = all.plus(size);
             let small = match (size.rows, size.bytes) {
                 (Some(rows), _) => rows <= SMALL_ROWS,
                 (None, Some(bytes)) => bytes <= SMALL_BYTES,
@@ -220,7 +237,7 @@ impl Run {
             };
             parallel |= !small;
         }
-        NextBatch { batch, entry, is_new, late_watermark: self.used_watermark, parallel, has_data }
+        NextBatch { batch, entry, is_new, late_watermark: self.used_watermark, parallel, has_data, size: all }
     }
 
     /// What the static tables are now; plans again when one has changed since the last batch.

@@ -104,7 +104,12 @@ impl QueryThread {
         let trigger = self.shared.lock().trigger;
         let mut asked = Asked { once: trigger == Trigger::Once, ..Asked::default() };
         if trigger == Trigger::AvailableNow {
-            asked.until = Some(self.patiently(|run| run.freeze())?);
+            let until = self.patiently(|run| run.freeze())?;
+            // What a crash left behind is run before, and not counted.
+            if self.run.replay.is_none() {
+                self.shared.ahead.begin(self.run.size_until(&until));
+            }
+            asked.until = Some(until);
             self.shared.update(|inner| inner.frozen = true);
         }
         loop {
@@ -128,7 +133,9 @@ impl QueryThread {
                 Order::Look => self.look()?,
                 Order::Drain => self.drain()?,
                 Order::Verify => {
-                    let verified = self.run.verify(&self.shared.given_up, &self.shared.verifying);
+                    // All that it has read, where this run has read it.
+                    let read = self.resumed.is_none().then(|| self.tally.run.read.iter().sum());
+                    let verified = self.run.verify(&self.shared.given_up, &self.shared.verifying, read);
                     self.shared.verifying.forget();
                     self.shared.update(|inner| inner.verified = Some(verified));
                 }
@@ -326,6 +333,7 @@ impl QueryThread {
             if next.has_data { "Processing new data" } else { "No new data but cleaning up state" },
             next.has_data,
         );
+        self.shared.ahead.runs(next.size);
         let measured = self.run_patiently(next.clone(), measured)?;
         let document = measured.document(&self.run, &next, since_last);
         self.tally.add(&self.run, next.batch, &measured);
@@ -343,6 +351,7 @@ impl QueryThread {
             inner.samples.add(samples);
             inner.state_rows = state_rows;
             self.shared.reading.end_run();
+            self.shared.ahead.ran();
         });
         self.keep_facts();
         Ok(Some(next.batch))

@@ -11,6 +11,8 @@ use crate::planner::leaf::Leaf;
 pub(super) struct Reading {
     /// Of runs that are over.
     done: AtomicU64,
+    /// How many there will be, where that is known; else the largest number.
+    all: AtomicU64,
     leaves: Mutex<Vec<Arc<Leaf>>>,
 }
 
@@ -20,6 +22,17 @@ impl Reading {
         let leaves = plan.inputs.iter().map(|input| input.leaf.clone()).collect();
         *self.leaves.lock().unwrap_or_else(PoisonError::into_inner) = leaves;
         self.done.store(0, Ordering::Relaxed);
+        self.expect(None);
+    }
+
+    /// So many rows will be read in all runs.
+    pub fn expect(&self, rows: Option<u64>) {
+        self.all.store(rows.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How many rows will be read, where that is known.
+    pub fn all(&self) -> Option<u64> {
+        Some(self.all.load(Ordering::Relaxed)).filter(|all| *all != u64::MAX)
     }
 
     /// A run is over, and its rows count for those of all.
@@ -38,6 +51,7 @@ impl Reading {
     /// The plan is let go of, with all that its leaves hold.
     pub fn forget(&self) {
         self.leaves.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.expect(None);
     }
 
     /// Rows read so far.
@@ -70,6 +84,10 @@ mod tests {
             reading.rows()
         };
         assert_eq!(run().await, 7);
+        reading.expect(Some(14));
+        assert_eq!(reading.all(), Some(14));
+        reading.expect(None);
+        assert_eq!(reading.all(), None);
         reading.add_run();
         assert_eq!(reading.rows(), 7);
         assert_eq!(run().await, 14);

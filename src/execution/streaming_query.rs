@@ -11,6 +11,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use serde_json::Value;
 
+use super::ahead::{Ahead, Counter};
 use super::progress::ProgressLog;
 use super::reading::Reading;
 use super::samples::{BadSample, LateSample, Samples};
@@ -81,6 +82,7 @@ pub(super) struct Shared {
     pub watchers: Arc<Watchers>,
     /// Of the batch that runs.
     pub reading: Reading,
+    pub ahead: Counter,
     /// Of VERIFY.
     pub verifying: Reading,
     /// See [`super::Engine::stepped`].
@@ -195,6 +197,7 @@ impl Shared {
             given_up: Arc::default(),
             watchers,
             reading: Reading::default(),
+            ahead: Counter::default(),
             verifying: Reading::default(),
             stepped,
             inner: Mutex::new(inner),
@@ -266,9 +269,14 @@ impl QueryHandle {
         self.shared.reading.rows()
     }
 
-    /// Rows that VERIFY has read so far.
-    pub fn verified_rows(&self) -> u64 {
-        self.shared.verifying.rows()
+    /// What is before a query of TRIGGER AVAILABLE NOW; `None`: it is none, or that is not known yet.
+    pub fn ahead(&self) -> Option<Ahead> {
+        self.shared.ahead.get()
+    }
+
+    /// Rows that VERIFY has read so far, and how many it will read, where that is known.
+    pub fn verified_rows(&self) -> (u64, Option<u64>) {
+        (self.shared.verifying.rows(), self.shared.verifying.all())
     }
 
     /// Waits until it is known how far the sources are read, or the query has ended, or its user has lost patience.

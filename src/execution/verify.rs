@@ -49,11 +49,17 @@ pub struct Verified {
 const SHOWN: usize = 3;
 
 impl Run {
-    /// See the module's documentation. `given_up`: set when nobody waits for the answer any more.
+    /// See the module's documentation. `given_up`: set when nobody waits for the answer any more. `read`: how many rows the query
+    /// has read, where that is known.
     ///
     /// # Errors
     /// Corrupt: what is held differs. InvalidInput, Unsupported, Conflict: the query can't be run again with the same result.
-    pub(super) fn verify(&mut self, given_up: &Arc<AtomicBool>, reading: &Reading) -> Result<Verified> {
+    pub(super) fn verify(
+        &mut self,
+        given_up: &Arc<AtomicBool>,
+        reading: &Reading,
+        read: Option<u64>,
+    ) -> Result<Verified> {
         let Some(last) = self.next_id.checked_sub(1) else {
             return Err(Error::invalid(format!(
                 "query {} has committed no batch: there is nothing to verify",
@@ -66,6 +72,8 @@ impl Run {
         let collected = Arc::new(Mutex::new(Multiset::default()));
         let mut again = self.again(&collected, given_up)?;
         reading.begin(&again.plan);
+        let all = self.describe(last, whole(self.checkpoint.offsets(last)?), false).size;
+        reading.expect(all.rows.or(read));
         let how = match one_by_one {
             Some(why) => {
                 for batch in 0..=last {

@@ -43,7 +43,10 @@ impl Session {
             Running::Start(loaded) => {
                 Work { rows: loaded.rows(), bytes: loaded.bytes(), all_rows: None, all_bytes: loaded.all_bytes() }
             }
-            Running::Verify(query) => Work { rows: query.verified_rows(), ..Work::default() },
+            Running::Verify(query) => {
+                let (rows, all_rows) = query.verified_rows();
+                Work { rows, all_rows, ..Work::default() }
+            }
         })
     }
 

@@ -14,8 +14,10 @@ use super::output::{say, write_stdout};
 use super::terminal::{Screen, is_dumb};
 use super::turns::{Turn, Turns};
 use crate::clock::Stopwatch;
+use crate::execution::Ahead;
 use crate::parser::{Name, Statement};
 use crate::session::{Answer, Session, Work};
+use crate::source::RangeSize;
 
 /// What takes less time has no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -114,7 +116,7 @@ impl<I: Iterator<Item = crate::error::Result<arrow::array::RecordBatch>>> Iterat
 
 fn draw(session: &Session, turns: &Turns, waits: &Waits, stopped: &Receiver<()>) {
     let watch = Stopwatch::start();
-    let begun = batch_of(session, waits);
+    let (begun, ahead) = (batch_of(session, waits), ahead_of(session, waits));
     if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
         return;
     }
@@ -125,7 +127,7 @@ fn draw(session: &Session, turns: &Turns, waits: &Waits, stopped: &Receiver<()>)
     let echo = Raw::without_echo().ok();
     let unicode = Screen::now().unicode;
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let mut reader = Reader { begun, rows: 0, newest: begun, most: 0 };
+    let mut reader = Reader { begun, before: ahead, rows: 0, newest: begun, most: 0 };
     loop {
         let (batches, notices) = turns.take_held();
         if !batches.is_empty() || !notices.is_empty() {
@@ -199,6 +201,8 @@ fn text(work: Option<Work>, elapsed: Duration) -> String {
 
 /// Adds up what the progress documents of a query tell.
 struct Reader {
+    /// What AVAILABLE NOW had before it when the statement began.
+    before: Option<Ahead>,
     /// The newest batch when the statement began: what was read before it is not ours.
     begun: Option<u64>,
     newest: Option<u64>,
@@ -215,11 +219,33 @@ impl Reader {
             Waits::Batches(name) => {
                 let handle = session.handle(&name.value)?;
                 handle.progress(256).iter().for_each(|document| self.read(document));
+                let (ahead, reading) = (handle.ahead(), handle.reading());
                 // Between the two a batch may have ended: nothing is taken back.
-                self.most = self.most.max(self.rows + handle.reading());
-                Some(Work { rows: self.most, ..Work::default() })
+                self.most = self.most.max(self.rows + reading);
+                let work = Work { rows: self.most, ..Work::default() };
+                Some(ahead.map_or(work, |ahead| self.of_all(work, ahead, reading)))
             }
         }
+    }
+
+    /// What was read since the statement began, of what was left then: rows where the sources know of how many, else bytes. Of
+    /// bytes it is known how many a batch has; where it is in them is reckoned from the rows of the batches before it.
+    fn of_all(&self, work: Work, ahead: Ahead, reading: u64) -> Work {
+        let before = self.before.map_or(RangeSize::NOTHING, |before| before.done);
+        let since = |all: Option<u64>, before: Option<u64>| Some(all?.saturating_sub(before?));
+        if let Some(all) = since(ahead.all.rows, before.rows) {
+            return Work { all_rows: Some(all), ..work };
+        }
+        let (Some(all), Some(done)) = (since(ahead.all.bytes, before.bytes), since(ahead.done.bytes, before.bytes))
+        else {
+            return work;
+        };
+        if done == 0 || self.rows == 0 {
+            return work;
+        }
+        let of_batch = done as f64 / self.rows as f64 * reading as f64;
+        let of_batch = (of_batch as u64).min(ahead.batch.bytes.unwrap_or(0));
+        Work { bytes: done.saturating_add(of_batch), all_bytes: Some(all), ..work }
     }
 
     fn read(&mut self, document: &Value) {
@@ -230,6 +256,11 @@ impl Reader {
         self.newest = Some(batch);
         self.rows += document.get("numInputRows").and_then(Value::as_u64).unwrap_or(0);
     }
+}
+
+fn ahead_of(session: &Session, waits: &Waits) -> Option<Ahead> {
+    let Waits::Batches(name) = waits else { return None };
+    session.handle(&name.value)?.ahead()
 }
 
 fn batch_of(session: &Session, waits: &Waits) -> Option<u64> {
@@ -258,11 +289,34 @@ mod tests {
 
     #[test]
     fn batches_are_counted_once_and_only_those_that_came_since() {
-        let mut reader = Reader { begun: Some(3), newest: Some(3), rows: 0, most: 0 };
+        let mut reader = Reader { begun: Some(3), before: None, newest: Some(3), rows: 0, most: 0 };
         for batch in [2, 3, 4, 5, 4, 5] {
             reader.read(&json!({"batchId": batch, "numInputRows": 10}));
         }
         assert_eq!(reader.rows, 20);
+    }
+
+    #[test]
+    fn what_is_left_is_known_in_rows_or_else_in_bytes() {
+        let size = |rows, bytes| RangeSize { rows, bytes };
+        let work = Work { rows: 30, ..Work::default() };
+        let reader = |before, rows| Reader { begun: None, before, newest: None, rows, most: 30 };
+        let of_all = |all, done: RangeSize, batch, before: Option<RangeSize>, rows| {
+            let before = before.map(|done| Ahead { all, done, batch: RangeSize::NOTHING });
+            reader(before, rows).of_all(work, Ahead { all, done, batch }, 10)
+        };
+        // The rows that were read before the statement began are not its own.
+        let known = size(Some(100), Some(1000));
+        let rows = of_all(known, known, RangeSize::NOTHING, Some(size(Some(40), Some(1))), 20);
+        assert_eq!(rows, Work { all_rows: Some(60), ..work });
+        let (all, done) = (size(None, Some(1000)), size(None, Some(200)));
+        let half_a_batch = of_all(all, done, size(None, Some(400)), None, 20);
+        assert_eq!(half_a_batch, Work { bytes: 300, all_bytes: Some(1000), ..work });
+        // No more than the batch has, …
+        assert_eq!(of_all(all, done, size(None, Some(50)), None, 20).bytes, 250);
+        // … and nothing of the first, of whose rows nobody knows how large they are, nor of a pipe.
+        assert_eq!(of_all(all, RangeSize::NOTHING, size(None, Some(400)), None, 0), work);
+        assert_eq!(of_all(RangeSize::default(), done, RangeSize::default(), None, 20), work);
     }
 
     #[test]

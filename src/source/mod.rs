@@ -87,6 +87,17 @@ pub struct RangeSize {
     pub bytes: Option<u64>,
 }
 
+impl RangeSize {
+    /// That of no range.
+    pub const NOTHING: RangeSize = RangeSize { rows: Some(0), bytes: Some(0) };
+
+    /// That of both together: known where each is.
+    pub fn plus(self, other: RangeSize) -> RangeSize {
+        let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| a.checked_add(b));
+        RangeSize { rows: sum(self.rows, other.rows), bytes: sum(self.bytes, other.bytes) }
+    }
+}
+
 /// Where an input ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputEnd {
