@@ -213,7 +213,7 @@ impl Shell {
         self.print(Answer::Text(text.to_string()), false, &Stopwatch::start()).map(|_| ())
     }
 
-    fn print_and_keep(&mut self, answer: Answer, watch: &Stopwatch) -> Result<u64> {
+    pub(super) fn print_and_keep(&mut self, answer: Answer, watch: &Stopwatch) -> Result<u64> {
         let (answer, keeper) = last::keep(answer);
         let rows = self.print(answer, false, watch)?;
         keeper.map_or(Ok(()), |keeper| self.remember(keeper))?;
@@ -230,7 +230,7 @@ impl Shell {
     }
 
     /// The text as it is run: variables replaced, values bound; shown where that was asked for.
-    fn ready(&mut self, text: &str, at: Location) -> Result<String> {
+    pub(super) fn ready(&mut self, text: &str, at: Location) -> Result<String> {
         let mut ready = self.variables.substitute(text).unwrap_or_else(|| text.to_string());
         if let Some(texts) = self.bound.take() {
             ready = bind(&ready, &texts)?;
@@ -248,7 +248,7 @@ impl Shell {
     }
 
     /// Sets the variables that tell how the last statement went.
-    fn tell(&mut self, outcome: std::result::Result<u64, &Error>) {
+    pub(super) fn tell(&mut self, outcome: std::result::Result<u64, &Error>) {
         self.variables.tell("ERROR", if outcome.is_ok() { "false" } else { "true" });
         self.variables.tell("ROW_COUNT", &outcome.unwrap_or(0).to_string());
         if let Err(error) = outcome {

@@ -6,20 +6,17 @@ use super::{Call, Entry, Takes};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Location, Result};
 use crate::session::Answer;
-use crate::shell::last::LastResult;
+use crate::shell::live::Rounds;
 use crate::shell::output::say;
 use crate::shell::redirect::Redirect;
 use crate::shell::runner::{Flow, Shell, write_to};
 use crate::shell::transcript;
 
-/// How often a wait looks whether it is to end.
-const GLANCE: Duration = Duration::from_millis(10);
-
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["\\g"],
-        arguments: "[(OPTION=VALUE …)] [FILE|'|COMMAND']",
-        help: "run the statement that was begun, or the last one, with print options, into a file or a command",
+        arguments: "[(OPTION=VALUE …)] [FILE|'|COMMAND'|chart [COLUMN] [bars|lines]]",
+        help: "run the statement that was begun, or the last one, with print options, into a file or a command, or as a chart",
         takes: Takes::Line,
         run: |shell, call| go(shell, call, None),
     },
@@ -64,7 +61,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["\\watch"],
         arguments: "[[i=]SECONDS] [c=TIMES] [m=ROWS]",
-        help: "run it again and again, every 2 seconds, until Ctrl-C, so many times, or until it has fewer rows",
+        help: "run it again and again, every 2 seconds, until Ctrl-C, so many times, or until it has fewer rows; at the prompt in place",
         takes: Takes::Words,
         run: watch,
     },
@@ -122,6 +119,21 @@ pub(super) const ENTRIES: &[Entry] = &[
                 shell.run_unprinted(&text, at)?;
             }
             shell.chart(&call.words).map(|()| Flow::Next)
+        },
+    },
+    Entry {
+        names: &["\\crosstabview"],
+        arguments: "[colV [colH [colD [sortcolH]]]]",
+        help: "show the last result, or that of the statement that was begun, with the values of colV as rows, those of colH as columns",
+        takes: Takes::Words,
+        run: |shell, call| {
+            if call.words.len() > 4 {
+                return Err(call.usage());
+            }
+            if let Some((text, at)) = call.buffer.take_begun() {
+                shell.run_unprinted(&text, at)?;
+            }
+            shell.crosstab(&call.words).map(|()| Flow::Next)
         },
     },
     Entry {
@@ -184,6 +196,12 @@ fn go(shell: &mut Shell, mut call: Call<'_>, option: Option<(&str, &str)>) -> Re
         Some((options, rest)) => (options, rest),
         None => ("", call.line),
     };
+    let chart = chart_words(shell, rest)?;
+    if chart.is_some() && option.is_some() {
+        let error =
+            Error::invalid(format!("{} shows one column a line, and a chart has no lines of columns", call.name));
+        return Err(error.help("\\g chart draws; a file of that name is written ./chart"));
+    }
     let before = shell.settings.clone();
     if let Some((name, value)) = option {
         shell.settings.set(name, Some(value))?;
@@ -194,6 +212,9 @@ fn go(shell: &mut Shell, mut call: Call<'_>, option: Option<(&str, &str)>) -> Re
     });
     let outcome = set.and_then(|()| {
         let (text, at) = statement(shell, &mut call)?;
+        if let Some(words) = &chart {
+            return shell.run_unprinted(&text, at).and_then(|()| shell.chart(words));
+        }
         if let Some(target) = target(rest)? {
             shell.once = Some(Redirect::open(&target, |line| shell.environment.command(line))?);
         }
@@ -201,6 +222,15 @@ fn go(shell: &mut Shell, mut call: Call<'_>, option: Option<(&str, &str)>) -> Re
     });
     shell.settings = before;
     outcome.map(|()| Flow::Next)
+}
+
+/// What stands behind the word `chart`; `None`: the line is a file's name, or a command.
+fn chart_words(shell: &Shell, line: &str) -> Result<Option<Vec<String>>> {
+    let line = line.trim().trim_end_matches(';');
+    let Some(behind) = line.strip_prefix("chart").filter(|rest| !rest.starts_with(|c: char| !c.is_whitespace())) else {
+        return Ok(None);
+    };
+    super::words::words(behind, false, &shell.variables, &shell.environment).map(Some)
 }
 
 /// A file's name, which may stand in quotes, or a command behind `|`.
@@ -260,31 +290,21 @@ fn gdesc(shell: &mut Shell, mut call: Call<'_>) -> Result<Flow> {
 }
 
 fn watch(shell: &mut Shell, mut call: Call<'_>) -> Result<Flow> {
-    let (mut interval, mut times, mut least) = (Duration::from_secs(2), u64::MAX, None);
+    let mut rounds = Rounds { every: Duration::from_secs(2), times: u64::MAX, least: None };
     let number = |word: &str, value: &str| {
         value.parse::<u64>().map_err(|_| Error::invalid(format!("{word}: {value:?} is no number")))
     };
     for word in &call.words {
         match word.split_once('=') {
-            Some(("c", value)) => times = number("c", value)?,
-            Some(("m", value)) => least = Some(number("m", value)?),
-            Some(("i", value)) => interval = seconds(value)?,
-            None => interval = seconds(word)?,
+            Some(("c", value)) => rounds.times = number("c", value)?,
+            Some(("m", value)) => rounds.least = Some(number("m", value)?),
+            Some(("i", value)) => rounds.every = seconds(value)?,
+            None => rounds.every = seconds(word)?,
             Some(_) => return Err(call.usage()),
         }
     }
     let (text, at) = statement(shell, &mut call)?;
-    for round in 0..times {
-        if round > 0 && !wait(shell, interval) {
-            break;
-        }
-        shell.run_statement(&text, at)?;
-        let rows = shell.variables.get("ROW_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
-        if least.is_some_and(|least| rows < least) {
-            break;
-        }
-    }
-    Ok(Flow::Next)
+    shell.repeat(&text, at, &rounds).map(|()| Flow::Next)
 }
 
 fn seconds(text: &str) -> Result<Duration> {
@@ -293,29 +313,10 @@ fn seconds(text: &str) -> Result<Duration> {
     seconds.ok_or_else(wrong)
 }
 
-/// Waits; answers whether the time has passed, and nobody has cancelled.
-fn wait(shell: &Shell, interval: Duration) -> bool {
-    let (watch, cancel) = (Stopwatch::start(), shell.session.cancel_token());
-    while watch.elapsed() < interval {
-        shell.ending.check();
-        if cancel.is_cancelled() {
-            return false;
-        }
-        std::thread::sleep(GLANCE.min(interval));
-    }
-    true
-}
-
 fn last(shell: &mut Shell, call: Call<'_>) -> Result<Flow> {
     call.none()?;
-    let (schema, batches) = match &shell.last.result {
-        LastResult::Kept(schema, batches) => (schema.clone(), batches.clone()),
-        LastResult::None => return Err(Error::invalid("no statement has answered rows yet")),
-        LastResult::TooLarge => {
-            return Err(Error::invalid("the last result was too large to be kept (64 MiB)")
-                .help("run it again into a file: \\g FILE"));
-        }
-    };
+    let (schema, batches) = shell.last.result.kept("run it again into a file: \\g FILE")?;
+    let (schema, batches) = (schema.clone(), batches.to_vec());
     shell.settings.whole = true;
     shell.session.cancel_token().clear();
     let rows = Box::new(batches.into_iter().map(Ok));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::desk::{Desk, Live};
 use super::frame::{self, Status, compose};
+use super::heard::Heard;
 use super::line::{Line, Look};
 use super::model::Model;
 use super::raw;
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::execution::{QueryHandle, QueryState};
 use crate::parser::{Step, StopHow};
 use crate::session::CancelToken;
-use crate::shell::output::{say, write_stdout};
+use crate::shell::output::write_stdout;
 use crate::shell::turns::Turns;
 
 /// A second Ctrl-C within this time stops at once.
@@ -27,12 +28,6 @@ const TWICE: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether what was told to stop has ended.
 const STOPPING: Duration = Duration::from_millis(5);
-
-/// A notice is shown for so long.
-const NOTICE: Duration = Duration::from_secs(6);
-
-/// So many notices are kept for the end of the view.
-const MOST_NOTICES: usize = 200;
 
 /// As many progress documents are read at once.
 const MOST_DOCUMENTS: u64 = 256;
@@ -74,9 +69,7 @@ struct Attached<'a> {
     stopped_at: Duration,
     given_up: Arc<AtomicBool>,
     leaving: bool,
-    notices: Vec<String>,
-    notice: Option<(Duration, String)>,
-    unheard: usize,
+    heard: Heard,
     /// A worker's word, such as of a step.
     words: (std::sync::mpsc::Sender<String>, std::sync::mpsc::Receiver<String>),
 }
@@ -93,19 +86,12 @@ pub(super) fn attach(stage: &Stage<'_>) -> Result<Left> {
         stopped_at: Duration::ZERO,
         given_up: Arc::default(),
         leaving: false,
-        notices: Vec::new(),
-        notice: None,
-        unheard: 0,
+        heard: Heard::default(),
         words: std::sync::mpsc::channel(),
     };
     let outcome = attached.run();
     attached.given_up.store(true, Ordering::SeqCst);
-    for notice in attached.notices.drain(..) {
-        say(&notice);
-    }
-    if attached.unheard > 0 {
-        say(&format!("({} more notices are not kept)", attached.unheard));
-    }
+    attached.heard.say_all();
     outcome
 }
 
@@ -179,8 +165,9 @@ impl Attached<'_> {
             state: self.state(),
             ran: now.saturating_sub(self.stage.live.since),
             now,
-            notice: self.notice.as_ref().map(|(_, notice)| notice.as_str()),
+            notice: self.heard.notice(),
             unicode: screen.unicode,
+            runs: None,
         };
         let lines = compose(&self.stage.live.model(), &mut self.view, &status, screen.room());
         screen.paint(&lines)
@@ -200,21 +187,9 @@ impl Attached<'_> {
 
     /// Takes notices and words; answers whether there were some, or one has been shown long enough.
     fn hear(&mut self, now: Duration) -> bool {
-        let mut heard = false;
-        for notice in self.stage.turns.take_notices() {
-            self.notice = Some((now, notice.clone()));
-            match self.notices.len() < MOST_NOTICES {
-                true => self.notices.push(notice),
-                false => self.unheard += 1,
-            }
-            heard = true;
-        }
+        let mut heard = self.heard.hear(self.stage.turns, now);
         while let Ok(word) = self.words.1.try_recv() {
             self.view.message = Some(word);
-            heard = true;
-        }
-        if self.notice.as_ref().is_some_and(|(at, _)| now.saturating_sub(*at) > NOTICE) {
-            self.notice = None;
             heard = true;
         }
         heard
@@ -256,12 +231,7 @@ impl Attached<'_> {
             }
             Effect::Save(file) => {
                 let model = self.stage.live.model();
-                let seen = self.view.seen(&model);
-                let saved = save::save(&seen.columns, &self.view.rows(seen), &file);
-                let message = match saved {
-                    Ok(rows) => format!("{rows} row{} written to {file}", if rows == 1 { "" } else { "s" }),
-                    Err(error) => error.to_string(),
-                };
+                let message = save::saved(&self.view, &model, &file);
                 drop(model);
                 self.view.message = Some(message);
             }

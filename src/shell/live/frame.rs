@@ -37,6 +37,22 @@ pub(super) struct Status<'a> {
     /// The last thing that somebody had to say.
     pub(super) notice: Option<&'a str>,
     pub(super) unicode: bool,
+    /// Of a statement that is run again and again.
+    pub(super) runs: Option<Runs<'a>>,
+}
+
+/// How a statement is run again and again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runs<'a> {
+    pub(super) every: Duration,
+    /// The last that has ended, counted from 1.
+    pub(super) run: u64,
+    /// The time of day when it began, and how long it took.
+    pub(super) clock: &'a str,
+    pub(super) took: Duration,
+    /// One runs for so long.
+    pub(super) runs_for: Option<Duration>,
+    pub(super) statement: &'a str,
 }
 
 /// The size of a terminal.
@@ -46,10 +62,23 @@ pub(super) struct Size {
     pub(super) rows: usize,
 }
 
+/// What a page is drawn of, and where.
+struct Paper<'a> {
+    seen: &'a Model,
+    status: &'a Status<'a>,
+    /// Columns of the terminal.
+    room: usize,
+    /// Lines that are left.
+    height: usize,
+}
+
 /// The lines of a screen of that size, no more of them than it has rows, none as wide as it.
 pub(super) fn compose(live: &Model, view: &mut View, status: &Status<'_>, size: Size) -> Vec<Line> {
     let room = size.columns.saturating_sub(1);
-    let mut lines = vec![head(live, view, status, room)];
+    let mut lines = vec![match &status.runs {
+        Some(runs) => head_of_runs(live, view, runs, room),
+        None => head(live, view, status, room),
+    }];
     if view.metrics && size.rows >= 6 {
         let whole = metrics(live, view, status, false);
         lines.push(if whole.width() <= room { whole } else { metrics(live, view, status, true) });
@@ -58,10 +87,12 @@ pub(super) fn compose(live: &Model, view: &mut View, status: &Status<'_>, size: 
     let height = size.rows.saturating_sub(lines.len() + footers);
     let held = view.held.take();
     let seen = held.as_deref().unwrap_or(live);
-    let below = match view.overlay.clone() {
-        None => page(seen, view, status, room, height, &mut lines),
-        Some(overlay) => over(seen, view, &overlay, room, height, &mut lines),
+    let paper = Paper { seen, status, room, height };
+    let (page, below) = match view.overlay.clone() {
+        None => paper.page(view),
+        Some(overlay) => paper.over(view, &overlay),
     };
+    lines.extend(page);
     let foot = footer(seen, view, status, below, room);
     view.held = held;
     lines.truncate(size.rows.saturating_sub(footers));
@@ -106,6 +137,32 @@ fn head(live: &Model, view: &View, status: &Status<'_>, room: usize) -> Line {
         }
     }
     line.push_right(Look::Dim, "q quit  ? help", room);
+    line
+}
+
+/// ` every 2 s · run 5 · 12:00:01Z (3 ms) · SELECT …`
+fn head_of_runs(live: &Model, view: &View, runs: &Runs<'_>, room: usize) -> Line {
+    let span = |time: Duration| figures::span(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    let mut line = Line::of(Look::Bold, format!(" every {}", span(runs.every)));
+    if runs.run > 0 {
+        line.push(Look::Plain, format!(" · run {} · {}", runs.run, runs.clock));
+        line.push(Look::Dim, format!(" ({})", span(runs.took)));
+    }
+    if let Some(held) = &view.held {
+        let more = live.batches.saturating_sub(held.batches);
+        line.push(Look::Alert, format!(" · PAUSED +{more} run{}", if more == 1 { "" } else { "s" }));
+    }
+    if let Some(time) = runs.runs_for {
+        line.push(Look::Plain, format!(" · running {}", span(Duration::from_secs(time.as_secs()))));
+    }
+    const RIGHT: &str = "q quit  ? help";
+    let statement = visible(&runs.statement.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned();
+    let left = room.saturating_sub(line.width() + RIGHT.len() + 5);
+    // A few letters of it say nothing.
+    if left >= 12 || statement.width() <= left {
+        line.push(Look::Dim, format!(" · {}", super::line::clip(&statement, left, false)));
+    }
+    line.push_right(Look::Dim, RIGHT, room);
     line
 }
 
@@ -180,30 +237,64 @@ struct Hidden {
     below: usize,
 }
 
-fn page(
-    seen: &Model,
-    view: &mut View,
-    status: &Status<'_>,
-    room: usize,
-    height: usize,
-    lines: &mut Vec<Line>,
-) -> Hidden {
-    if view.page == Page::Chart {
-        return chart(seen, view, status, room, height, lines);
+impl Paper<'_> {
+    /// The page that is chosen.
+    fn page(&self, view: &mut View) -> (Vec<Line>, Hidden) {
+        if view.page == Page::Chart {
+            return self.chart(view);
+        }
+        let names = self.height >= 2;
+        let kinds = self.height >= 6 && view.page == Page::Table;
+        let height = self.height - usize::from(names) - usize::from(kinds);
+        let looks = Looks { room: self.room, left: view.left, names, kinds, unicode: self.status.unicode };
+        let mut widths = std::mem::take(&mut view.widths);
+        let (columns, rows, hidden) = match view.page {
+            Page::Table | Page::Chart => table(self.seen, view, self.status, height),
+            Page::Changelog => changelog(self.seen, view, height),
+            Page::Batches => batches(self.seen, view, self.status, height),
+        };
+        let lines = grid(&columns, &rows, &mut widths, &looks);
+        view.widths = widths;
+        (lines, hidden)
     }
-    let names = height >= 2;
-    let kinds = height >= 6 && view.page == Page::Table;
-    let height = height - usize::from(names) - usize::from(kinds);
-    let looks = Looks { room, left: view.left, names, kinds, unicode: status.unicode };
-    let mut widths = std::mem::take(&mut view.widths);
-    let (columns, rows, hidden) = match view.page {
-        Page::Table | Page::Chart => table(seen, view, status, height),
-        Page::Changelog => changelog(seen, view, height),
-        Page::Batches => batches(seen, view, status, height),
-    };
-    lines.extend(grid(&columns, &rows, &mut widths, &looks));
-    view.widths = widths;
-    hidden
+
+    /// Each row as a bar, below the name of the column that is shown.
+    fn chart(&self, view: &mut View) -> (Vec<Line>, Hidden) {
+        let Paper { seen, status, room, height } = *self;
+        let Some(charted) = view.charted(seen) else {
+            return (vec![Line::of(Look::Dim, " no column is a number")], Hidden::default());
+        };
+        let rows = view.rows(seen);
+        let end = view.follow && seen.grows() && view.order.is_none();
+        let height = height.saturating_sub(1);
+        let (top, hidden) = window(view, rows.len(), height, end);
+        let labels = label_columns(&seen.columns.iter().map(|column| column.number).collect::<Vec<_>>(), charted);
+        let bar = |row: &&Row| {
+            let label: Vec<&str> = labels.iter().map(|at| row.cell(*at).unwrap_or("NULL")).collect();
+            let label = super::line::clip(&visible(&label.join(" ")), room / 3, false);
+            (label, visible(row.cell(charted).unwrap_or("NULL")).into_owned())
+        };
+        let bars: Vec<_> = rows.iter().skip(top).take(height).map(bar).collect();
+        let mut lines = vec![Line::of(Look::Title, format!(" {}", seen.columns[charted].name))];
+        let chart = bar_chart(&bars, room.saturating_sub(2), status.unicode);
+        lines.extend(chart.into_iter().map(|line| Line::of(Look::Plain, format!(" {line}"))));
+        (lines, hidden)
+    }
+
+    /// What lies over the page.
+    fn over(&self, view: &mut View, overlay: &Overlay) -> (Vec<Line>, Hidden) {
+        let all = match overlay {
+            Overlay::Help => keys::help(view.repeats),
+            Overlay::Text(text) => text.clone(),
+            Overlay::Detail(id) => detail(self.seen, *id, self.room),
+        };
+        view.height = self.height.max(1);
+        let top = view.overlay_top.min(all.len().saturating_sub(self.height));
+        view.overlay_top = top;
+        let below = all.len().saturating_sub(top + self.height);
+        let shown = all.into_iter().skip(top).take(self.height);
+        (shown.map(|text| Line::of(Look::Plain, format!(" {text}"))).collect(), Hidden { above: top, below })
+    }
 }
 
 /// The part of so many rows that is shown.
@@ -234,46 +325,21 @@ fn table(seen: &Model, view: &mut View, status: &Status<'_>, height: usize) -> S
 }
 
 fn grid_row(seen: &Model, row: &Row, view: &View, status: &Status<'_>) -> GridRow {
-    let fresh = |at: Duration| status.now.saturating_sub(at) < FRESH;
+    let last = seen.log.back().map(|batch| batch.at);
+    let fresh = |at: Duration| match status.runs {
+        // Until the next run says something else.
+        Some(_) => last.is_some_and(|last| at >= last),
+        None => status.now.saturating_sub(at) < FRESH,
+    };
     let changes = if row.changed.is_some_and(fresh) { row.changes.clone() } else { Vec::new() };
     let signs = if status.unicode { ['×', '✓', '+'] } else { ['x', '=', '+'] };
     let (mark, look) = match () {
         () if row.gone => (Some(signs[0]), Some(Look::Gone)),
         () if row.last_word => (Some(signs[1]), Some(Look::Dim)),
-        () if fresh(row.came) && !seen.grows() => (Some(signs[2]), None),
+        () if row.came.is_some_and(fresh) && !seen.grows() => (Some(signs[2]), None),
         () => (None, None),
     };
     GridRow { cells: row.cells.clone(), changes, mark, look, chosen: view.chosen == Some(row.id) }
-}
-
-/// Each row as a bar, below the name of the column that is shown.
-fn chart(
-    seen: &Model,
-    view: &mut View,
-    status: &Status<'_>,
-    room: usize,
-    height: usize,
-    lines: &mut Vec<Line>,
-) -> Hidden {
-    let Some(charted) = view.charted(seen) else {
-        lines.push(Line::of(Look::Dim, " no column is a number"));
-        return Hidden::default();
-    };
-    let rows = view.rows(seen);
-    let end = view.follow && seen.grows() && view.order.is_none();
-    let height = height.saturating_sub(1);
-    let (top, hidden) = window(view, rows.len(), height, end);
-    let labels = label_columns(&seen.columns.iter().map(|column| column.number).collect::<Vec<_>>(), charted);
-    let bar = |row: &&Row| {
-        let label: Vec<&str> = labels.iter().map(|at| row.cell(*at).unwrap_or("NULL")).collect();
-        let label = super::line::clip(&visible(&label.join(" ")), room / 3, false);
-        (label, visible(row.cell(charted).unwrap_or("NULL")).into_owned())
-    };
-    let bars: Vec<_> = rows.iter().skip(top).take(height).map(bar).collect();
-    lines.push(Line::of(Look::Title, format!(" {}", seen.columns[charted].name)));
-    let chart = bar_chart(&bars, room.saturating_sub(2), status.unicode);
-    lines.extend(chart.into_iter().map(|line| Line::of(Look::Plain, format!(" {line}"))));
-    hidden
 }
 
 fn number(name: &str) -> Column {
@@ -324,20 +390,6 @@ fn batches(seen: &Model, view: &mut View, status: &Status<'_>, height: usize) ->
         GridRow { cells, ..GridRow::default() }
     };
     (columns, seen.log.iter().skip(top).take(height).map(row).collect(), hidden)
-}
-
-fn over(seen: &Model, view: &mut View, overlay: &Overlay, room: usize, height: usize, lines: &mut Vec<Line>) -> Hidden {
-    let all = match overlay {
-        Overlay::Help => keys::help(),
-        Overlay::Text(text) => text.clone(),
-        Overlay::Detail(id) => detail(seen, *id, room),
-    };
-    view.height = height.max(1);
-    let top = view.overlay_top.min(all.len().saturating_sub(height));
-    view.overlay_top = top;
-    let below = all.len().saturating_sub(top + height);
-    lines.extend(all.into_iter().skip(top).take(height).map(|text| Line::of(Look::Plain, format!(" {text}"))));
-    Hidden { above: top, below }
 }
 
 /// One column a line; a value that is wider than the screen goes on below.

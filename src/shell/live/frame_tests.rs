@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::frame::{FRESH, Size, Status, compose, last_table};
+use super::frame::{FRESH, Runs, Size, Status, compose, last_table};
 use super::keys::Key;
 use super::line::Line;
 use super::model::Model;
@@ -19,7 +19,7 @@ fn text(lines: &[Line]) -> String {
 }
 
 fn status(now: Duration) -> Status<'static> {
-    Status { state: "RUNNING", ran: now, now, notice: None, unicode: true }
+    Status { state: "RUNNING", ran: now, now, notice: None, unicode: true, runs: None }
 }
 
 fn screen(model: &Model, view: &mut View, now: Duration, columns: usize, rows: usize) -> String {
@@ -236,4 +236,54 @@ fn a_frame_costs_little() {
     // The first is drawn whole, and in the third the marks of all rows go.
     assert!(bytes[3..].iter().all(|bytes| *bytes < 1_000), "{bytes:?}");
     assert!(bytes.iter().sum::<usize>() < 1_000 * bytes.len(), "{bytes:?}");
+}
+
+#[test]
+fn a_statement_that_is_run_again_has_its_time_and_its_text_above() {
+    let mut model = Model::of_results(&rows(&[]).schema());
+    model.take_result(1, &[rows(&[(5, "/a", Some(1)), (4, "/b", Some(2))])], at(1)).unwrap();
+    model.take_result(2, &[rows(&[(5, "/a", Some(3)), (4, "/b", Some(2))])], at(3)).unwrap();
+    let runs = Runs {
+        every: Duration::from_secs(2),
+        run: 2,
+        clock: "12:00:01Z",
+        took: Duration::from_millis(3),
+        runs_for: None,
+        statement: "SELECT *\n  FROM t",
+    };
+    let shown = |model: &Model, view: &mut View, runs: Runs<'_>, columns: usize| {
+        let status = Status { runs: Some(runs), ..status(at(60)) };
+        text(&compose(model, view, &status, Size { columns, rows: 12 }))
+    };
+    let mut view = View::of_repeats();
+    let expected = "
+ every 2 s · run 2 · 12:00:01Z (3 ms) · SELECT * FROM t          q quit  ? help
+ window_end           page  count
+ timestamp            utf8  int64
+ 2026-01-01T00:05:00  /a        3▲
+ 2026-01-01T00:04:00  /b        2
+                                                     [table: 2 rows, 1 changed]
+";
+    assert_eq!(format!("\n{}", shown(&model, &mut view, runs, 80)), expected);
+    let long = Runs { runs_for: Some(Duration::from_millis(2_900)), statement: &"SELECT 1, ".repeat(20), ..runs };
+    assert!(shown(&model, &mut view, long, 80).starts_with(" every 2 s · run 2 · 12:00:01Z (3 ms) · running 2 s"));
+    // What is a query's alone is neither a key nor in the list of keys.
+    for key in ["m", "s", "e"] {
+        assert_eq!(view.press(Key::Char(key.chars().next().unwrap()), &model), Effect::None);
+    }
+    assert!(!view.metrics && view.overlay.is_none());
+    view.press(Key::Char('?'), &model);
+    let help = shown(&model, &mut view, runs, 80);
+    assert!(help.contains("leave, and run it no more") && !help.contains("the line of rates"), "{help}");
+    view.press(Key::Char('q'), &model);
+    for page in ["[chart:", "[changelog: 3 changes]", "[table:"] {
+        view.press(Key::Char('c'), &model);
+        assert!(shown(&model, &mut view, runs, 80).contains(page), "{page}");
+    }
+    for columns in 1..90 {
+        let status = Status { runs: Some(long), ..status(at(60)) };
+        for line in compose(&model, &mut view, &status, Size { columns, rows: 3 }) {
+            assert!(line.width() < columns, "{columns}: {line:?}");
+        }
+    }
 }

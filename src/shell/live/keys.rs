@@ -54,6 +54,13 @@ pub(super) enum Action {
     Help,
 }
 
+impl Action {
+    /// Whether it means something for a result that is no query's.
+    pub(super) fn is_of_results(self) -> bool {
+        !matches!(self, Action::Step | Action::Metrics | Action::Explain)
+    }
+}
+
 /// Keys that do the same.
 struct Entry {
     keys: &'static [Key],
@@ -96,7 +103,7 @@ const TABLE: &[Entry] = &[
     entry!(SortRight, ">", "sort by the next column", Char('>')),
     entry!(SortLeft, "<", "sort by the column before; before the first: as it was", Char('<')),
     entry!(Reverse, "r", "sort the other way round", Char('r')),
-    entry!(Save, "w", "write the table to a file: .csv .tsv .json .jsonl .md .txt", Char('w')),
+    entry!(Save, "w", "write the table to a file: .csv .tsv .json .jsonl .md .txt .parquet", Char('w')),
     entry!(Copy, "y", "copy the row, where the terminal can", Char('y')),
     entry!(Metrics, "m", "the line of rates, on or off", Char('m')),
     entry!(Explain, "e", "the plan, and the rows of its operators", Char('e')),
@@ -111,13 +118,21 @@ pub(super) fn action(key: Key) -> Option<Action> {
     TABLE.iter().find(|entry| entry.keys.contains(&key)).map(|entry| entry.action)
 }
 
-/// The page of help.
-pub(super) fn help() -> Vec<String> {
-    let sort = ("1-9", "sort by that column; again: the other way round");
-    let listed = TABLE.iter().map(|entry| (entry.shown, entry.help));
-    let at = TABLE.iter().position(|entry| entry.action == Action::SortRight).unwrap_or(TABLE.len());
-    let mut lines: Vec<_> = listed.collect();
-    lines.insert(at, sort);
+/// The page of help. `repeats`: for a statement that is run again and again.
+pub(super) fn help(repeats: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in TABLE.iter().filter(|entry| !repeats || entry.action.is_of_results()) {
+        if entry.action == Action::SortRight {
+            lines.push(("1-9", "sort by that column; again: the other way round"));
+        }
+        lines.push(match entry.action {
+            Action::Leave if repeats => (entry.shown, "leave, and run it no more"),
+            Action::Stop if repeats => (entry.shown, "the same"),
+            Action::Pause if repeats => (entry.shown, "hold the picture; it is run on"),
+            Action::NextPage if repeats => (entry.shown, "table, chart, changelog"),
+            _ => (entry.shown, entry.help),
+        });
+    }
     lines.into_iter().map(|(keys, help)| super::line::padded(keys, 9, false) + help).collect()
 }
 
@@ -302,6 +317,7 @@ mod tests {
         }
         assert_eq!(action(Char('3')), Some(Action::SortBy(2)));
         assert_eq!(action(Char('0')), None);
-        assert_eq!(help().len(), TABLE.len() + 1);
+        assert_eq!(help(false).len(), TABLE.len() + 1);
+        assert_eq!(help(true).len(), TABLE.len() - 2);
     }
 }

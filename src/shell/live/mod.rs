@@ -16,6 +16,7 @@ mod frame;
 #[cfg(test)]
 mod frame_tests;
 mod grid;
+mod heard;
 mod keys;
 mod line;
 mod model;
@@ -25,16 +26,19 @@ mod overview;
 mod painter;
 mod rates;
 mod raw;
+mod repeat;
 mod save;
 mod screen;
+mod typed;
 mod value;
 mod view;
 
 pub(super) use desk::Desk;
 pub(super) use figures::{bytes, count};
 pub(super) use line::clip;
-pub(super) use raw::{Raw, restore};
-pub(super) use value::{Column, columns};
+pub(super) use raw::{Raw, is_anything_typed, restore};
+pub(super) use repeat::{Repeated, Rounds, Shown};
+pub(super) use value::{Column, columns, compare};
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -101,6 +105,17 @@ impl Shell {
             Some(live) if self.is_viewed(start) => self.look_at(&desk, &turns, live, true),
             _ => Ok(()),
         }
+    }
+
+    /// `\watch` in place: runs a statement again and again. `text`: as it is shown.
+    ///
+    /// # Errors
+    /// There is no terminal for it, or it can't be used.
+    pub(super) fn repeat_in_place(&self, statement: &ParsedStatement, text: &str, rounds: &Rounds) -> Result<Repeated> {
+        let Some((desk, turns)) = self.views() else { return Err(no_views()) };
+        let colour = self.settings.paints(true);
+        let place = repeat::Place { session: &self.session, desk: &desk, turns: &turns, colour };
+        repeat::repeat(&place, statement, text, rounds)
     }
 
     /// `\live`: the view of a query, or of the only one that writes to the console.

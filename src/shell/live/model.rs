@@ -7,9 +7,13 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::row::OwnedRow;
 use serde_json::Value;
 
 use super::rates::Rates;
+use super::typed::Typed;
 use super::value::{self, Column, WindowEnd, compare, compare_numbers};
 use crate::delta::{Delta, Op};
 use crate::display::row_texts;
@@ -43,8 +47,10 @@ pub(super) struct Row {
     /// Its own as long as it lives.
     pub(super) id: u64,
     pub(super) cells: Cells,
-    /// When it came.
-    pub(super) came: Duration,
+    /// What the texts stand for, where that is known.
+    pub(super) values: Option<OwnedRow>,
+    /// When it came; `None`: it was there from the beginning.
+    pub(super) came: Option<Duration>,
     /// When its values last changed, and which of them.
     pub(super) changed: Option<Duration>,
     pub(super) changes: Vec<(usize, Change)>,
@@ -60,14 +66,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    #[cfg(test)]
-    pub(super) fn for_test(id: u64, cells: &[Option<&str>]) -> Self {
-        let cells = cells.iter().map(|cell| cell.map(str::to_string)).collect();
-        let (came, changed, changes) = (Duration::ZERO, None, Vec::new());
-        let (gone, last_word, place, window_end, touched) = (false, false, 0, None, 0);
-        Row { id, cells, came, changed, changes, gone, last_word, place, window_end, touched }
-    }
-
     /// The text of one of its values.
     pub(super) fn cell(&self, at: usize) -> Option<&str> {
         self.cells.get(at).and_then(|cell| cell.as_deref())
@@ -83,6 +81,8 @@ enum Shape {
     Keyed(Vec<usize>),
     /// By all of their values.
     Bag,
+    /// By their place.
+    Placed,
 }
 
 /// Equal rows are told apart by a number.
@@ -131,6 +131,7 @@ pub(super) struct Model {
     pub(super) query: String,
     pub(super) mode: OutputMode,
     pub(super) columns: Vec<Column>,
+    pub(super) typed: Typed,
     pub(super) input: Rates,
     pub(super) output: Rates,
     pub(super) facts: Facts,
@@ -165,10 +166,20 @@ impl Model {
             None if context.retracts || complete => Shape::Bag,
             None => Shape::Grows,
         };
+        Model::shaped(&context.query, context.mode, &context.schema, shape)
+    }
+
+    /// Of a statement that is run again and again: each of its results is whole, and the rows of the first are nothing new.
+    pub(super) fn of_results(schema: &SchemaRef) -> Self {
+        Model::shaped("", OutputMode::Complete, schema, Shape::Placed)
+    }
+
+    fn shaped(query: &str, mode: OutputMode, schema: &SchemaRef, shape: Shape) -> Self {
         Model {
-            query: context.query.clone(),
-            mode: context.mode,
-            columns: value::columns(&context.schema),
+            query: query.to_string(),
+            mode,
+            columns: value::columns(schema),
+            typed: Typed::new(schema),
             input: Rates::default(),
             output: Rates::default(),
             facts: Facts::default(),
@@ -177,12 +188,72 @@ impl Model {
             batches: 0,
             changed: 0,
             forgotten: 0,
-            window_end: value::window_end(&context.schema),
+            window_end: value::window_end(schema),
             shape,
             rows: HashMap::new(),
             grown: VecDeque::new(),
             frozen: 0,
             ids: 0,
+        }
+    }
+
+    /// Takes the next whole result. A row is known again by its first column, where that tells all of them apart, or else by
+    /// its place.
+    ///
+    /// # Errors
+    /// A value has no text.
+    pub(super) fn take_result(&mut self, run: u64, batches: &[RecordBatch], now: Duration) -> Result<()> {
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let mut seen = Vec::new();
+        let mut room = MOST_KEYS;
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            seen.push(Delta::insert(batch.slice(0, batch.num_rows().min(room))));
+            room -= seen.last().map_or(0, Delta::len);
+            if room == 0 {
+                break;
+            }
+        }
+        let shape = if self.is_told_apart(&seen)? { Shape::Keyed(vec![0]) } else { Shape::Placed };
+        if shape != self.shape {
+            self.know_again_by(shape);
+        }
+        let first = self.batches == 0;
+        let summary = BatchSummary { input_rows: rows as u64, ..BatchSummary::default() };
+        self.apply(run, &seen, &summary, now)?;
+        self.forgotten = rows.saturating_sub(MOST_KEYS) as u64;
+        if first {
+            self.rows.values_mut().for_each(|row| row.came = None);
+            self.changed = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the first of several columns tells the rows of a result apart. Of a single row it says nothing.
+    fn is_told_apart(&self, result: &[Delta]) -> Result<bool> {
+        if self.columns.len() < 2 || result.iter().map(Delta::len).sum::<usize>() < 2 {
+            return Ok(false);
+        }
+        let mut keys = HashSet::new();
+        for delta in result {
+            for cells in row_texts(&delta.rows.project(&[0])?)? {
+                if !keys.insert(cells.into_iter().next().flatten()) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether results of these columns are this one's.
+    pub(super) fn is_of(&self, schema: &SchemaRef) -> bool {
+        self.typed.is_of(schema)
+    }
+
+    fn know_again_by(&mut self, shape: Shape) {
+        self.shape = shape.clone();
+        for (_, row) in std::mem::take(&mut self.rows) {
+            let key = self.key(&shape, &row.cells, row.place, None);
+            self.rows.insert(key, row);
         }
     }
 
@@ -237,9 +308,10 @@ impl Model {
                 continue;
             }
             let seen = delta.rows.slice(skip, delta.len() - skip);
-            for (n, cells) in row_texts(&seen)?.into_iter().enumerate() {
+            let values = self.typed.values(&seen)?;
+            for (n, (cells, values)) in row_texts(&seen)?.into_iter().zip(values).enumerate() {
                 remember(&mut self.changelog, Changed { batch, op: delta.op(skip + n), cells: cells.clone() });
-                let row = self.row(cells, batch, 0, now);
+                let row = self.row(cells, values, batch, 0, now);
                 self.grown.push_back(row);
             }
             skip = 0;
@@ -267,7 +339,8 @@ impl Model {
             }
             self.make_room();
             let mut before: Option<Row> = None;
-            for (n, cells) in row_texts(&delta.rows)?.into_iter().enumerate() {
+            let values = self.typed.values(&delta.rows)?;
+            for (n, (cells, values)) in row_texts(&delta.rows)?.into_iter().zip(values).enumerate() {
                 let op = delta.op(n);
                 if !complete {
                     remember(&mut self.changelog, Changed { batch, op, cells: cells.clone() });
@@ -279,11 +352,12 @@ impl Model {
                     // The row behind it says the same, and more.
                     Op::UpdateBefore => {}
                     Op::Insert | Op::UpdateAfter => {
-                        let key = self.key(shape, &cells, complete.then_some(&said));
+                        let key = self.key(shape, &cells, place, complete.then_some(&said));
                         if complete {
                             said.insert(key.clone());
                         }
-                        self.put(key, cells, before.take(), batch, place, now);
+                        let row = self.row(cells, values, batch, place, now);
+                        self.put(key, row, before.take());
                     }
                 }
             }
@@ -301,9 +375,14 @@ impl Model {
         Ok(())
     }
 
-    fn key(&self, shape: &Shape, cells: &Cells, said: Option<&HashSet<Key>>) -> Key {
-        if let Shape::Keyed(columns) = shape {
-            return (columns.iter().map(|at| cells.get(*at).cloned().flatten()).collect(), 0);
+    fn key(&self, shape: &Shape, cells: &Cells, place: u64, said: Option<&HashSet<Key>>) -> Key {
+        match shape {
+            Shape::Keyed(columns) => {
+                return (columns.iter().map(|at| cells.get(*at).cloned().flatten()).collect(), 0);
+            }
+            // There are no more of them than rows that are kept.
+            Shape::Placed => return (Cells::new(), u32::try_from(place).unwrap_or(u32::MAX)),
+            Shape::Grows | Shape::Bag => {}
         }
         let mut key = (cells.clone(), 0);
         match said {
@@ -322,38 +401,37 @@ impl Model {
         key
     }
 
-    fn put(&mut self, key: Key, cells: Cells, before: Option<Row>, batch: u64, place: u64, now: Duration) {
+    /// Puts a row in the place of the one that it is the successor of, where there is one: `before`, or that of its key.
+    fn put(&mut self, key: Key, mut row: Row, before: Option<Row>) {
         let complete = self.mode == OutputMode::Complete;
         let known = before.or_else(|| self.rows.remove(&key)).filter(|row| !row.gone);
-        let Some(mut row) = known else {
-            if complete {
-                remember(&mut self.changelog, Changed { batch, op: Op::Insert, cells: cells.clone() });
+        let (op, changed) = match known {
+            None => (Op::Insert, true),
+            Some(known) => {
+                let changes = changes(&self.columns, &known.cells, &row.cells);
+                let changed = !changes.is_empty();
+                (row.changed, row.changes) = if changed { (row.came, changes) } else { (known.changed, known.changes) };
+                (row.id, row.came, row.last_word) = (known.id, known.came, known.last_word);
+                (Op::UpdateAfter, changed)
             }
-            let row = self.row(cells, batch, place, now);
-            self.changed += 1;
-            self.rows.insert(key, row);
-            return;
         };
-        let changes = changes(&self.columns, &row.cells, &cells);
-        if !changes.is_empty() {
+        if changed {
             if complete {
-                remember(&mut self.changelog, Changed { batch, op: Op::UpdateAfter, cells: cells.clone() });
+                remember(&mut self.changelog, Changed { batch: row.touched, op, cells: row.cells.clone() });
             }
             self.changed += 1;
-            (row.changed, row.changes) = (Some(now), changes);
         }
-        row.window_end = self.window_end.and_then(|end| end.of(&cells));
-        (row.cells, row.place, row.touched) = (cells, place, batch);
         self.rows.insert(key, row);
     }
 
-    fn row(&mut self, cells: Cells, batch: u64, place: u64, now: Duration) -> Row {
+    fn row(&mut self, cells: Cells, values: Option<OwnedRow>, batch: u64, place: u64, now: Duration) -> Row {
         self.ids += 1;
         Row {
             id: self.ids,
             window_end: self.window_end.and_then(|end| end.of(&cells)),
             cells,
-            came: now,
+            values,
+            came: Some(now),
             changed: None,
             changes: Vec::new(),
             gone: false,
@@ -366,7 +444,7 @@ impl Model {
     /// Marks a row as taken away: it is shown once more.
     fn take_away(&mut self, shape: &Shape, cells: &Cells, batch: u64) {
         let key = match shape {
-            Shape::Keyed(_) => self.key(shape, cells, None),
+            Shape::Keyed(_) => self.key(shape, cells, 0, None),
             _ => self.newest_equal(cells).unwrap_or_else(|| (cells.clone(), 0)),
         };
         if let Some(row) = self.rows.get_mut(&key) {

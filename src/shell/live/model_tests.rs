@@ -85,7 +85,7 @@ fn a_row_is_known_again_by_its_key() {
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), ids, "rows keep their place");
     assert_eq!(rows[0].changes, [(2, Change::Up)]);
     assert_eq!((&rows[1].changes[..], rows[1].changed), (&[(2, Change::Down)][..], Some(at(2))));
-    assert_eq!((rows[2].changed, rows[2].came), (None, at(1)));
+    assert_eq!((rows[2].changed, rows[2].came), (None, Some(at(1))));
     assert_eq!((model.changed, model.batches, model.changelog.len()), (2, 2, 6));
 }
 
@@ -103,7 +103,7 @@ fn what_is_taken_away_is_shown_once_more() {
     // What has gone and comes again is new.
     let back = Delta::changes(rows(&[(1, "/a", Some(5))]), vec![Op::Insert]).unwrap();
     model.apply(3, &[back], &summary(1, None), at(4)).unwrap();
-    assert_eq!(model.rows(None, "")[0].came, at(4));
+    assert_eq!(model.rows(None, "")[0].came, Some(at(4)));
 }
 
 #[test]
@@ -212,4 +212,41 @@ fn a_watermark_that_stands_still_is_suspicious() {
         model.apply(batch, &[], &summary(0, Some(2)), at(batch)).unwrap();
     }
     assert!(!model.seems_idle());
+}
+
+/// The rows of a statement that is run again and again, with what changed in them.
+fn watched(model: &Model) -> Vec<String> {
+    let last = model.log.back().map(|batch| batch.at);
+    let text = |row: &&Row| {
+        let cells: Vec<&str> = row.cells.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
+        let mark = match () {
+            () if row.gone => " gone".to_string(),
+            () if row.came.is_some() && row.came == last => " new".to_string(),
+            () if row.changed == last && !row.changes.is_empty() => format!(" {:?}", row.changes),
+            () => String::new(),
+        };
+        format!("{}{mark}", cells[1..].join(" "))
+    };
+    model.rows(None, "").iter().map(text).collect()
+}
+
+#[test]
+fn a_result_is_held_against_the_one_before_by_its_first_column_or_by_place() {
+    let mut model = Model::of_results(&rows(&[]).schema());
+    let mut take = |run: u64, result: &[(i64, &str, Option<i64>)]| {
+        model.take_result(run, &[rows(result)], at(run)).unwrap();
+        watched(&model)
+    };
+    // Nothing of the first is new. Its first column tells its rows apart.
+    assert_eq!(take(1, &[(5, "/a", Some(1)), (4, "/b", Some(2))]), ["/a 1", "/b 2"]);
+    let second = take(2, &[(6, "/c", Some(1)), (5, "/a", Some(3))]);
+    assert_eq!(second, ["/c 1 new", "/a 3 [(2, Up)]", "/b 2 gone"]);
+    assert_eq!(take(3, &[(6, "/c", Some(1)), (5, "/a", Some(3))]), ["/c 1", "/a 3"]);
+    // Now it does not.
+    let fourth = take(4, &[(5, "/a", Some(3)), (5, "/b", Some(9))]);
+    assert_eq!(fourth, ["/a 3 [(0, Other), (1, Other), (2, Up)]", "/b 9 [(1, Other), (2, Up)]"]);
+    // One row is the same row.
+    assert_eq!(take(5, &[(1, "/a", Some(2))])[0], "/a 2 [(0, Other), (2, Down)]");
+    assert_eq!(take(6, &[(2, "/a", Some(2))]), ["/a 2 [(0, Other)]"]);
+    assert_eq!(take(7, &[]), ["/a 2 gone"]);
 }

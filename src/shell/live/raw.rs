@@ -120,6 +120,13 @@ pub(in crate::shell) fn restore() {
     }
 }
 
+/// Whether something was typed that nobody has read yet.
+pub(in crate::shell) fn is_anything_typed() -> bool {
+    let mut poll = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd is handed over, and its number.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}
+
 /// A panic's message is for the screen below the view.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();

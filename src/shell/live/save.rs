@@ -1,56 +1,71 @@
 //! The table of a view → a file, or the terminal's clipboard.
 
 use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::compute::cast;
-use arrow::datatypes::{Field, Schema};
+use arrow::array::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 
-use super::model::Row;
-use super::value::Column;
+use super::model::{Model, Row};
+use super::typed::Typed;
+use super::view::View;
 use crate::display::{Format, write_rows};
 use crate::error::{Error, Result};
+
+/// Writes the table of a view to a file; answers what became of it.
+pub(super) fn saved(view: &View, live: &Model, file: &str) -> String {
+    let seen = view.seen(live);
+    match save(&seen.typed, &view.rows(seen), file) {
+        Ok(rows) => format!("{rows} row{} written to {file}", if rows == 1 { "" } else { "s" }),
+        Err(error) => error.to_string(),
+    }
+}
 
 /// Writes rows to a new file, in the format that its name ends with. Answers how many.
 ///
 /// # Errors
 /// There is no format of that name, the file is there, or can't be written.
-pub(super) fn save(columns: &[Column], rows: &[&Row], file: &str) -> Result<usize> {
+fn save(typed: &Typed, rows: &[&Row], file: &str) -> Result<usize> {
     let path = Path::new(file);
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
     let format = match ending.as_str() {
-        "csv" => Format::Csv,
-        "tsv" => Format::Tsv,
-        "json" => Format::Json,
-        "jsonl" | "ndjson" => Format::JsonLines,
-        "md" => Format::Markdown,
-        "txt" => Format::Ascii,
-        _ => return Err(Error::invalid("the name ends with .csv, .tsv, .json, .jsonl, .md or .txt")),
+        "csv" => Some(Format::Csv),
+        "tsv" => Some(Format::Tsv),
+        "json" => Some(Format::Json),
+        "jsonl" | "ndjson" => Some(Format::JsonLines),
+        "md" => Some(Format::Markdown),
+        "txt" => Some(Format::Ascii),
+        "parquet" => None,
+        _ => return Err(Error::invalid("the name ends with .csv, .tsv, .json, .jsonl, .md, .txt or .parquet")),
     };
-    let batch = batch(columns, rows)?;
+    let batch = typed.batch(rows)?;
     let io = |error: &std::io::Error| Error::io(format!("can't write {file}"), error);
+    // Made before there is a file, so that none is left of what can't be written.
+    let bytes = match format {
+        Some(format) => {
+            let mut bytes = Vec::new();
+            write_rows(&mut bytes, format, std::slice::from_ref(&batch), &batch.schema())
+                .map_err(|error| io(&error))?;
+            bytes
+        }
+        None => {
+            parquet(&batch).map_err(|error| Error::computation(format!("can't write {file} as parquet: {error}")))?
+        }
+    };
     // What is there is never written over.
     let mut out = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| io(&error))?;
-    write_rows(&mut out, format, std::slice::from_ref(&batch), &batch.schema()).map_err(|error| io(&error))?;
+    out.write_all(&bytes).map_err(|error| io(&error))?;
     Ok(batch.num_rows())
 }
 
-/// The rows with numbers as numbers, and everything else as its text.
-fn batch(columns: &[Column], rows: &[&Row]) -> Result<RecordBatch> {
-    let column = |(at, column): (usize, &Column)| -> (Field, ArrayRef) {
-        let texts: ArrayRef = Arc::new(rows.iter().map(|row| row.cell(at)).collect::<StringArray>());
-        let numbers = column.number.then(|| cast(&texts, &column.data_type).ok()).flatten();
-        // What can't be read as the number that it was stays a text.
-        let numbers = numbers.filter(|numbers| numbers.null_count() == texts.null_count());
-        let values = numbers.unwrap_or(texts);
-        (Field::new(&column.name, values.data_type().clone(), true), values)
-    };
-    let (fields, values): (Vec<Field>, Vec<ArrayRef>) = columns.iter().enumerate().map(column).unzip();
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), values, &options)
-        .map_err(|error| Error::internal(error.to_string()))
+fn parquet(batch: &RecordBatch) -> parquet::errors::Result<Vec<u8>> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(batch)?;
+    writer.into_inner()
 }
 
 /// The sequence that asks a terminal to put a text into its clipboard (OSC 52); not all do.
@@ -73,7 +88,11 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::DataType;
+    use arrow::array::{AsArray, Date32Array, StructArray};
+    use arrow::datatypes::{DataType, Field, Int64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+    use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
 
@@ -85,21 +104,48 @@ mod tests {
         assert_eq!(to_clipboard("foo"), "\x1b]52;c;Zm9v\x07");
     }
 
+    /// A view of `page, n, at, s: {n}`.
+    fn model() -> Model {
+        let page = Arc::new(arrow::array::StringArray::from(vec![Some("/a"), None]));
+        let n = Arc::new(arrow::array::Int64Array::from(vec![Some(7), Some(8)]));
+        let at = Arc::new(Date32Array::from(vec![Some(20_454), None]));
+        let field = Arc::new(Field::new("n", DataType::Int64, true));
+        let s = Arc::new(StructArray::from(vec![(field, n.clone() as arrow::array::ArrayRef)]));
+        let columns: [(&str, arrow::array::ArrayRef, bool); 4] =
+            [("page", page, true), ("n", n, true), ("at", at, true), ("s", s, true)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let mut model = Model::of_results(&batch.schema());
+        model.take_result(1, &[batch], Duration::ZERO).unwrap();
+        model
+    }
+
     #[test]
-    fn a_file_holds_numbers_as_numbers_and_is_never_written_over() {
-        let schema = Schema::new(vec![
-            Field::new("page", DataType::Utf8, true),
-            Field::new("n", DataType::Int64, true),
-            Field::new("at", DataType::Date32, true),
-        ]);
-        let columns = super::super::value::columns(&schema);
-        let row = Row::for_test(1, &[Some("/a"), Some("7"), Some("2026-01-01")]);
-        let folder = tempfile::tempdir().unwrap();
+    fn a_file_holds_values_and_is_never_written_over() {
+        let (model, folder) = (model(), tempfile::tempdir().unwrap());
+        let rows = model.rows(None, "");
         let file = folder.path().join("t.jsonl").display().to_string();
-        assert_eq!(save(&columns, &[&row], &file).unwrap(), 1);
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"page\":\"/a\",\"n\":7,\"at\":\"2026-01-01\"}\n");
-        assert!(save(&columns, &[&row], &file).unwrap_err().to_string().contains("can't write"));
-        assert!(save(&columns, &[], "t.parquet").unwrap_err().to_string().contains("ends with"));
-        assert!(save(&columns, &[], "t").is_err());
+        assert_eq!(save(&model.typed, &rows[..1], &file).unwrap(), 1);
+        let line = "{\"page\":\"/a\",\"n\":7,\"at\":\"2026-01-01\",\"s\":{\"n\":7}}\n";
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), line);
+        assert!(save(&model.typed, &rows, &file).unwrap_err().to_string().contains("can't write"));
+        assert!(save(&model.typed, &rows, "t.xml").unwrap_err().to_string().contains("ends with"));
+        assert!(save(&model.typed, &rows, "t").is_err());
+    }
+
+    #[test]
+    fn parquet_has_the_types_of_the_result() {
+        let (model, folder) = (model(), tempfile::tempdir().unwrap());
+        let file = folder.path().join("t.parquet");
+        let rows = model.rows(Some((1, true)), "");
+        assert_eq!(save(&model.typed, &rows, &file.display().to_string()).unwrap(), 2);
+        let mut reader = ParquetRecordBatchReader::try_new(std::fs::File::open(&file).unwrap(), 1024).unwrap();
+        let read = reader.next().unwrap().unwrap();
+        assert_eq!(read.schema().field(2).data_type(), &DataType::Date32);
+        assert_eq!(read.column(1).as_primitive::<Int64Type>().values(), &[8, 7]);
+        assert_eq!(read.column(3).as_struct().column(0).as_primitive::<Int64Type>().value(0), 8);
+        assert!(read.column(0).is_null(0) && read.column(2).is_null(0));
+        // Without a row, too.
+        let empty = folder.path().join("e.parquet").display().to_string();
+        assert_eq!(save(&model.typed, &[], &empty).unwrap(), 0);
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn millis(text: &str) -> Option<i64> {
 }
 
 /// The order of two values of a column: numbers by what they are, NULL last.
-pub(super) fn compare(a: Option<&str>, b: Option<&str>, number: bool) -> Ordering {
+pub(in crate::shell) fn compare(a: Option<&str>, b: Option<&str>, number: bool) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) if number => compare_numbers(a, b),
         (Some(a), Some(b)) => a.cmp(b),

@@ -68,6 +68,8 @@ pub(super) struct View {
     /// What comes at the end is shown.
     pub(super) follow: bool,
     pub(super) metrics: bool,
+    /// A statement is looked at that is run again and again, and no query.
+    pub(super) repeats: bool,
     rate: usize,
     /// The picture is held: what was there to see then.
     pub(super) held: Option<Box<Model>>,
@@ -92,12 +94,18 @@ impl View {
             typing: None,
             follow: true,
             metrics: true,
+            repeats: false,
             rate: 0,
             held: None,
             message: None,
             widths: Widths::default(),
             height: 1,
         }
+    }
+
+    /// Of a statement that is run again and again.
+    pub(super) fn of_repeats() -> Self {
+        View { metrics: false, repeats: true, ..View::new() }
     }
 
     /// How often to paint.
@@ -125,7 +133,9 @@ impl View {
             self.over(key);
             return Effect::None;
         }
-        let Some(action) = action(key) else { return Effect::None };
+        let Some(action) = action(key).filter(|action| !self.repeats || action.is_of_results()) else {
+            return Effect::None;
+        };
         match action {
             Action::Leave => return Effect::Leave,
             Action::Stop => return Effect::Stop,
@@ -218,6 +228,7 @@ impl View {
         self.page = match self.page {
             Page::Table => Page::Chart,
             Page::Chart => Page::Changelog,
+            Page::Changelog if self.repeats => Page::Table,
             Page::Changelog => Page::Batches,
             Page::Batches => Page::Table,
         };
