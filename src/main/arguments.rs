@@ -198,6 +198,9 @@ pub struct TestArguments {
     /// Of each scenario's matrix run those in which every two values of two axes meet, all, or N, spread evenly
     #[arg(long, value_name = "pairs|all|N", default_value = "pairs")]
     pub combinations: regress::Combinations,
+    /// Draw the screens that tty records mark with ^picture NAME, as NAME.svg in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub pictures: Option<PathBuf>,
     /// List the slowest records
     #[arg(long, value_name = "N", num_args = 0..=1, default_value = "0", default_missing_value = "10")]
     pub timing: usize,

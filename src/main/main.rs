@@ -54,6 +54,7 @@ fn test(arguments: TestArguments) -> u8 {
             until_line: None,
             interrupt: regress::Interrupt::default(),
             only: arguments.subtest,
+            pictures: arguments.pictures,
         },
         // A file waits for its engine's threads now and then.
         jobs: arguments

@@ -112,7 +112,13 @@ impl FileRun<'_> {
                 }
             }
             Own::Program(program) => {
-                let ended = program::run(&program, self.world.folder(), self.options.patience, &self.guard)?;
+                let ended = program::run(
+                    &program,
+                    self.world.folder(),
+                    self.options.patience,
+                    &self.guard,
+                    self.options.pictures.as_deref(),
+                )?;
                 program::check(&program, ended)
             }
             Own::Require(what) => self.require(&what),

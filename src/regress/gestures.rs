@@ -13,6 +13,8 @@ pub(super) enum Gesture<'a> {
     Keys(Vec<u8>),
     /// `^wait TEXT`: until the screen shows it.
     Wait(&'a str),
+    /// `^picture NAME`: the screen as it is now is drawn, where pictures are wanted.
+    Picture(&'a str),
     /// `^size COLSxROWS`
     Size(NonZeroU16, NonZeroU16),
 }
@@ -21,12 +23,18 @@ impl<'a> Gesture<'a> {
     /// Reads a line; `None` where it is one to be typed.
     ///
     /// # Errors
-    /// A size that is none.
+    /// A size or a name that is none.
     pub(super) fn read(line: &'a str) -> Result<Option<Self>, Fault> {
         let Some((word, rest)) = line.strip_prefix('^').and_then(|line| line.split_once(' ')) else { return Ok(None) };
         Ok(Some(match word {
             "keys" => Gesture::Keys(keys(rest)),
             "wait" => Gesture::Wait(rest),
+            "picture" => match rest.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+                true => Gesture::Picture(rest),
+                false => {
+                    return Err(Fault::text(format!("{line:?} is written ^picture NAME, of letters, digits, - and _")));
+                }
+            },
             "size" => {
                 let size =
                     rest.split_once('x').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
@@ -43,11 +51,12 @@ impl<'a> Gesture<'a> {
     ///
     /// # Errors
     /// Of the terminal; a text that is not shown.
-    pub(super) fn make(self, pty: &pty_process::blocking::Pty, screen: &mut Screen) -> Result<(), Fault> {
+    pub(super) fn make(self, pty: &pty_process::blocking::Pty, screen: &mut Screen<'_>) -> Result<(), Fault> {
         let mut writer = pty;
         match self {
             Gesture::Keys(keys) => writer.write_all(&keys).map_err(|e| Error::io("typing", &e))?,
             Gesture::Wait(text) => screen.until_shown(text)?,
+            Gesture::Picture(name) => screen.picture(name)?,
             Gesture::Size(columns, rows) => {
                 screen.parser.screen_mut().set_size(rows, columns);
                 let size = pty_process::Size::new(rows.get(), columns.get());
@@ -83,6 +92,8 @@ mod tests {
         assert_eq!(keys("q^c^[^Mé^"), [b'q', 3, 27, 13, 0xc3, 0xa9, b'^']);
         assert!(matches!(Gesture::read("^wait a b"), Ok(Some(Gesture::Wait("a b")))));
         assert!(matches!(Gesture::read("^C"), Ok(None)));
+        assert!(matches!(Gesture::read("^picture a-1"), Ok(Some(Gesture::Picture("a-1")))));
+        assert!(Gesture::read("^picture ../a").is_err());
         assert!(Gesture::read("^size 0x3").is_err());
     }
 }

@@ -286,7 +286,7 @@ impl<'a> FileRun<'a> {
             Own::RestartQuery { query, from } => self.world.restart_query(query, from.as_deref()),
             Own::RestartEngine { wipe } => self.world.restart(*wipe),
             Own::Program(asked) => {
-                let ended = program::run(asked, self.world.folder(), self.options.patience, &self.guard)?;
+                let ended = program::run(asked, self.world.folder(), self.options.patience, &self.guard, None)?;
                 return program::check_code(asked, &ended);
             }
             // What they look at is of the batches as they stand; crashes are the combination's own.

@@ -21,6 +21,7 @@ mod inspect;
 mod keys;
 mod matrix;
 mod own;
+mod picture;
 mod place;
 mod plain;
 mod program;

@@ -27,14 +27,20 @@ pub struct Ended {
     exit: Option<i32>,
 }
 
-/// Runs the program in a folder.
+/// Runs the program in a folder. `pictures`: where those of its screen go.
 ///
 /// # Errors
 /// It can't be run, does not end in time, or is ended by a signal.
-pub fn run(program: &Program, folder: &Path, patience: Duration, guard: &Guard) -> Result<Ended, Fault> {
+pub fn run(
+    program: &Program,
+    folder: &Path,
+    patience: Duration,
+    guard: &Guard,
+    pictures: Option<&Path>,
+) -> Result<Ended, Fault> {
     let (output, errors, exit) = match program.terminal {
         None => piped(program, folder, guard)?,
-        Some(size) => in_terminal(program, folder, size, patience, guard)?,
+        Some(size) => in_terminal(program, folder, size, patience, guard, pictures)?,
     };
     let place = folder.display().to_string();
     let lines = |text: &str| {
@@ -169,6 +175,7 @@ fn in_terminal(
     size: (u16, u16),
     patience: Duration,
     guard: &Guard,
+    pictures: Option<&Path>,
 ) -> Result<(String, String, Option<i32>), Fault> {
     let (Some(columns), Some(rows)) = (NonZeroU16::new(size.0), NonZeroU16::new(size.1)) else {
         return Err(Fault::text("a terminal without columns or rows"));
@@ -188,7 +195,7 @@ fn in_terminal(
     let mut child = command.spawn(pts).map_err(wrong)?;
     let pty = std::sync::Arc::new(pty);
     let parser = vt100::Parser::new(rows, columns, 0);
-    let mut screen = Screen { parser, bytes: reader(pty.clone()), patience, over: false };
+    let mut screen = Screen { parser, bytes: reader(pty.clone()), patience, over: false, pictures };
     // A terminal's program leads a session, and so a group.
     let group = i32::try_from(child.id()).unwrap_or(0);
     let typed = guard.with_process(group, || type_lines(program, folder, &pty, &mut screen));
@@ -208,7 +215,7 @@ fn type_lines(
     program: &Program,
     folder: &Path,
     pty: &pty_process::blocking::Pty,
-    screen: &mut Screen,
+    screen: &mut Screen<'_>,
 ) -> Result<(), Fault> {
     let mut before = String::new();
     for line in &program.input {
@@ -248,15 +255,17 @@ fn reader(pty: std::sync::Arc<pty_process::blocking::Pty>) -> Receiver<Vec<u8>> 
 }
 
 /// The screen of a terminal, and what is still to be shown on it.
-pub(super) struct Screen {
+pub(super) struct Screen<'a> {
     pub(super) parser: vt100::Parser,
     bytes: Receiver<Vec<u8>>,
     patience: Duration,
     /// The program has ended.
     over: bool,
+    /// Where pictures of it go.
+    pictures: Option<&'a Path>,
 }
 
-impl Screen {
+impl Screen<'_> {
     /// Shows what comes until the program asks for a line, on another screen than `before`; or until it ends.
     fn until_prompt(&mut self, before: &str, what: &str) -> Result<(), Fault> {
         let asks = |screen: &vt100::Screen| asks(screen) && screen.contents() != before;
@@ -277,6 +286,14 @@ impl Screen {
             }
         }
         Ok(())
+    }
+
+    /// Draws what it shows now, where pictures are wanted.
+    pub(super) fn picture(&self, name: &str) -> Result<(), Fault> {
+        let Some(folder) = self.pictures else { return Ok(()) };
+        let file = folder.join(format!("{name}.svg"));
+        let written = std::fs::write(&file, super::picture::svg(self.parser.screen()));
+        Ok(written.map_err(|e| Error::io(format!("writing {}", file.display()), &e))?)
     }
 
     /// Shows what comes until this text is among it.

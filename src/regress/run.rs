@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Ready, ready};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub interrupt: Interrupt,
     /// Only subtests and scenarios of this name are run; what stands before the first of them is.
     pub only: Option<regex::Regex>,
+    /// Where pictures of terminals go; `None`: none are drawn.
+    pub pictures: Option<PathBuf>,
 }
 
 /// How the crate sees `${` in an expression, in which it would be none.

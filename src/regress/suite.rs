@@ -105,6 +105,9 @@ fn run_all(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> Result<u8> {
         let made = std::fs::File::options().append(true).create(true).open(path);
         made.map_err(|e| Error::io(format!("writing {}", path.display()), &e))?;
     }
+    if let Some(folder) = &suite.options.pictures {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(format!("making {}", folder.display()), &e))?;
+    }
     drop(new_folder()?);
     on_interrupt(suite.options.interrupt.clone());
     let watch = Stopwatch::start();

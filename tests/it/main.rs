@@ -5,6 +5,7 @@ mod cli;
 mod commit_cost;
 mod damage;
 mod law;
+mod pictures;
 mod queries;
 mod recovery;
 mod scripts;
