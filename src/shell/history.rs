@@ -3,22 +3,33 @@
 //! A history that can't be read or written costs nothing but itself.
 
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 
 use rustyline::config::Config;
+use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History};
 
 use super::editor::LineEditor;
 use super::output::say;
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// The file holds no more.
 const MOST_KEPT: usize = 10_000;
 
+/// A larger file is read beside the first prompt, which does not wait for it.
+const LARGE: u64 = 2 << 20;
+
 /// The file, and whether it still works.
 pub(super) struct HistoryFile {
     path: Option<PathBuf>,
-    /// What is in it.
-    kept: FileHistory,
+    kept: Kept,
+}
+
+/// What is in it.
+enum Kept {
+    Known(FileHistory),
+    /// It is being read.
+    Coming(JoinHandle<(FileHistory, Result<(), ReadlineError>)>),
 }
 
 impl HistoryFile {
@@ -29,22 +40,55 @@ impl HistoryFile {
             // If this fails, so does the first line's saving, which says so.
             _ = std::fs::create_dir_all(folder);
         }
-        let config = Config::builder().max_history_size(MOST_KEPT).map(rustyline::config::Builder::build);
-        let mut history = HistoryFile { path, kept: FileHistory::with_config(&config.unwrap_or_default()) };
-        if let Some(path) = history.path.clone().filter(|path| path.exists())
-            && let Err(error) = history.kept.load(&path)
-        {
-            history.give_up(&error.to_string());
+        let size = path.as_ref().and_then(|path| path.metadata().ok()).map(|found| found.len());
+        let load = {
+            let path = path.clone().filter(|_| size.is_some());
+            move || {
+                let config = Config::builder().max_history_size(MOST_KEPT).map(rustyline::config::Builder::build);
+                let mut kept = FileHistory::with_config(&config.unwrap_or_default());
+                let loaded = path.map_or(Ok(()), |path| kept.load(&path));
+                (kept, loaded)
+            }
+        };
+        let thread = std::thread::Builder::new().name("history".to_string());
+        let beside = size.filter(|size| *size > LARGE).and_then(|_| thread.spawn(load.clone()).ok());
+        let mut history = HistoryFile { path, kept: Kept::Known(FileHistory::new()) };
+        match beside {
+            Some(coming) => history.kept = Kept::Coming(coming),
+            None => history.take(editor, load()),
         }
-        editor.history_mut().fill(history.kept.iter().cloned());
         history
+    }
+
+    /// Hands the editor what was read meanwhile. `wait`: until it is.
+    pub(super) fn arrive(&mut self, editor: &mut LineEditor, wait: bool) {
+        let Kept::Coming(coming) = &self.kept else { return };
+        if !wait && !coming.is_finished() {
+            return;
+        }
+        if let Kept::Coming(coming) = std::mem::replace(&mut self.kept, Kept::Known(FileHistory::new())) {
+            match coming.join() {
+                Ok(loaded) => self.take(editor, loaded),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    }
+
+    fn take(&mut self, editor: &mut LineEditor, (kept, loaded): (FileHistory, Result<(), ReadlineError>)) {
+        editor.history_mut().fill(kept.iter().cloned());
+        self.kept = Kept::Known(kept);
+        if let Err(error) = loaded {
+            self.give_up(&error.to_string());
+        }
     }
 
     /// Adds one entry, which may span lines.
     pub(super) fn add(&mut self, editor: &mut LineEditor, entry: &str) {
-        let saved = editor.history_mut().add(entry).and_then(|_| match &self.path {
-            Some(path) => self.kept.add(entry).and_then(|_| self.kept.append(path)),
-            None => Ok(()),
+        // Behind those that were there before.
+        self.arrive(editor, true);
+        let saved = editor.history_mut().add(entry).and_then(|_| match (&self.path, &mut self.kept) {
+            (Some(path), Kept::Known(kept)) => kept.add(entry).and_then(|_| kept.append(path)),
+            _ => Ok(()),
         });
         if let Err(error) = saved {
             self.give_up(&error.to_string());
@@ -62,9 +106,9 @@ impl HistoryFile {
 ///
 /// # Errors
 /// The file can't be read.
-pub(super) fn entries() -> Result<Vec<String>> {
+pub(super) fn entries() -> crate::error::Result<Vec<String>> {
     let Some(file) = kept_in().filter(|path| path.exists()) else { return Ok(Vec::new()) };
-    let failed = |error: rustyline::error::ReadlineError| {
+    let failed = |error: ReadlineError| {
         Error::io(format!("can't read {}", file.display()), &std::io::Error::other(error.to_string()))
     };
     let config = rustyline::Config::builder().max_history_size(usize::MAX).map_err(failed)?.build();

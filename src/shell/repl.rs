@@ -45,6 +45,7 @@ pub(super) fn run(shell: &mut Shell) -> Result<Option<u8>> {
     }
     let mut loop_ = Loop { buffer: Buffer::new(), typed: String::new(), interrupted: None, look };
     loop {
+        history.arrive(&mut editor, false);
         match loop_.read(shell, &mut editor)? {
             Read::Line(line) => {
                 let flow = loop_.run(shell, &line);

@@ -49,6 +49,40 @@ const CLAUSES: &[(&str, Clause)] = &[
     ("INTERSECT", Clause::Start),
 ];
 
+/// What may stand before JOIN, and it.
+const JOINS: &[&str] = &["JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL"];
+
+/// Words behind which no table is named any more.
+const END_OF_FROM: &[&str] =
+    &["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "QUALIFY", "WITH", "SET", "OFFSET"];
+
+/// Words that are no alias, beside those that begin a clause or a join.
+const NO_ALIAS: &[&str] = &[
+    "OUTER",
+    "SEMI",
+    "ANTI",
+    "LATERAL",
+    "AS",
+    "AND",
+    "OR",
+    "VALUES",
+    "OUTPUT",
+    "TRIGGER",
+    "STOP",
+    "CHECKPOINT",
+    "FOR",
+];
+
+/// Whether the tables of a SELECT have been named with this word.
+pub(super) fn is_end_of_from(tok: &Tok<'_>) -> bool {
+    tok.is_any(END_OF_FROM)
+}
+
+/// Whether a word is no alias.
+pub(super) fn is_clause(tok: &Tok<'_>) -> bool {
+    CLAUSES.iter().any(|(word, _)| tok.is(word)) || [JOINS, END_OF_FROM, NO_ALIAS].iter().any(|words| tok.is_any(words))
+}
+
 /// The clause that a word begins.
 pub(super) fn begun(tok: &Tok<'_>, next: Option<&Tok<'_>>) -> Option<Clause> {
     // IS DISTINCT FROM is no clause, and neither is WITHIN GROUP or OFFSET as a name of an argument.
@@ -170,13 +204,6 @@ pub(super) fn behind_operand(clause: Clause) -> Vec<&'static str> {
         Clause::Start => &[],
         Clause::Select => &["FROM", "AS", "OVER", "FILTER", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION"],
         Clause::From => &[
-            "JOIN",
-            "LEFT",
-            "RIGHT",
-            "FULL",
-            "INNER",
-            "CROSS",
-            "NATURAL",
             "ON",
             "USING",
             "AS",
@@ -192,10 +219,7 @@ pub(super) fn behind_operand(clause: Clause) -> Vec<&'static str> {
             "INTERSECT",
             "SET",
         ],
-        Clause::On => &[
-            "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WITH",
-            "UNION",
-        ],
+        Clause::On => &["WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WITH", "UNION"],
         Clause::Where => &["GROUP", "ORDER", "LIMIT", "WITH", "HAVING", "UNION", "EXCEPT", "INTERSECT"],
         Clause::Group => &["HAVING", "ORDER", "LIMIT", "WITH", "UNION", "EXCEPT", "INTERSECT"],
         Clause::Having => &["ORDER", "LIMIT", "WITH", "UNION", "EXCEPT", "INTERSECT"],
@@ -208,7 +232,8 @@ pub(super) fn behind_operand(clause: Clause) -> Vec<&'static str> {
     };
     let has_operators = !matches!(clause, Clause::From | Clause::Start | Clause::Limit | Clause::Watermark);
     let operators = OPERATORS.iter().filter(|_| has_operators);
-    follow.iter().chain(operators).copied().collect()
+    let joins = JOINS.iter().filter(|_| matches!(clause, Clause::From | Clause::On));
+    joins.chain(follow).chain(operators).copied().collect()
 }
 
 /// Arguments by name of the functions of windows.

@@ -3,7 +3,8 @@
 use arrow::datatypes::DataType;
 
 use super::around::Tok;
-use super::blocks::{at_depth_zero, closing, groups, is_block, is_clause, is_end_of_from, part};
+use super::blocks::{at_depth_zero, closing, groups, is_block, part};
+use super::clauses::{is_clause, is_end_of_from};
 use super::snapshot::Snapshot;
 use crate::catalog::types::to_sql;
 use crate::parser::TokenKind;

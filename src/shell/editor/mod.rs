@@ -18,6 +18,7 @@ use rustyline::validate::Validator;
 use rustyline::{ColorMode, Config, Context, Editor, Helper};
 
 use super::complete::{Candidate, Disk, Snapshot, complete};
+use super::live::is_anything_typed;
 use super::terminal::Screen;
 pub(super) use entries::Entries;
 use paint::Pair;
@@ -29,6 +30,10 @@ pub(super) type LineEditor = Editor<Assist, Entries>;
 /// A longer statement is shown without colours, hints and completions: a paste costs what it is long, once.
 const LONGEST: usize = 8 << 10;
 const MOST_HISTORY: usize = 10_000;
+/// A longer hint shows nothing that could be read, and costs its length with each key.
+const LONGEST_HINT: usize = 500;
+/// In a longer line what was typed is coloured with the end of a word, and not with each letter.
+const LONG_LINE: usize = 1 << 10;
 /// Where what a candidate is begins, which is shown dim: a blank that stands in no name. A plain one takes its place on the screen.
 const DETAIL: &str = "\u{a0}";
 
@@ -171,7 +176,8 @@ impl Hinter for Assist {
         let newest = context.history().len().checked_sub(1)?;
         let found = context.history().starts_with(&typed, newest, SearchDirection::Reverse).ok()??;
         let rest = found.entry.get(typed.len()..)?;
-        let line = rest.lines().next().filter(|line| !line.is_empty() && !line.contains(char::is_control))?;
+        let fits = |line: &&str| !line.is_empty() && line.len() <= LONGEST_HINT && !line.contains(char::is_control);
+        let line = rest.lines().next().filter(fits)?;
         Some(line.to_string())
     }
 }
@@ -205,8 +211,12 @@ impl Highlighter for Assist {
         }
         match kind {
             CmdKind::MoveCursor => self.pair.get() != before,
-            // A letter can make a name a keyword, and a quote all that follows a text.
-            CmdKind::Other => true,
+            // A letter can make a name a keyword, and a quote all that follows a text. Of what comes faster than it is shown, such
+            // as a paste, only the end is coloured.
+            CmdKind::Other => {
+                let in_word = line[..pos.min(line.len())].ends_with(|c: char| c.is_alphanumeric());
+                !(in_word && line.len() > LONG_LINE) && !is_anything_typed()
+            }
             CmdKind::ForcedRefresh => false,
         }
     }
@@ -233,6 +243,11 @@ mod tests {
         let hint = |earlier: &str, line: &str| assist(earlier).hint(line, line.len(), &Context::new(&history));
         assert_eq!(hint("", "SEL").as_deref(), Some("ECT 2;"));
         assert_eq!(hint("", "SELECT a"), None, "that line is whole");
+        let mut long = Entries::new(10);
+        long.add(&"x".repeat(LONGEST_HINT + 1)).unwrap();
+        assert_eq!(assist("").hint("x", 1, &Context::new(&long)).map(|hint| hint.len()), Some(LONGEST_HINT));
+        long.add(&"x".repeat(LONGEST_HINT + 2)).unwrap();
+        assert_eq!(assist("").hint("x", 1, &Context::new(&long)), None);
         assert_eq!(hint("SELECT a\n", "FR").as_deref(), Some("OM t;"));
         assert_eq!(hint("", ""), None);
         assert_eq!(hint("", "SELECT 2;"), None);
