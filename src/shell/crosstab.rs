@@ -214,7 +214,7 @@ mod tests {
     /// The names, then each row, and whether NULL is to be shown as nothing.
     fn shown(rows: &[(Option<&str>, &str, Option<i64>, i64)], words: &str) -> Result<(Vec<String>, bool)> {
         let batch = result(rows);
-        let (table, blank) = pivot(&batch.schema(), &[batch.clone()], roles(words)?, Some("NULL"))?;
+        let (table, blank) = pivot(&batch.schema(), std::slice::from_ref(&batch), roles(words)?, Some("NULL"))?;
         let names = table.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>().join(" ");
         let cells = |row: Vec<Option<String>>| row.into_iter().map(|c| c.unwrap_or("-".into())).collect::<Vec<_>>();
         let rows = row_texts(&table)?.into_iter().map(|row| cells(row).join(" "));

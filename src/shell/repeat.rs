@@ -24,10 +24,17 @@ impl Shell {
         }
         let bound = self.bound.clone();
         if self.can_repeat_in_place() {
-            let ready = self.ready(text, at)?;
-            let statement = parse_one(&ready, at)?;
-            if has_no_view(&statement) {
-                return self.look(text, &ready, &statement, rounds);
+            let ready = self.ready(text, at);
+            match ready.and_then(|ready| parse_one(&ready, at).map(|statement| (ready, statement))) {
+                Ok((ready, statement)) if has_no_view(&statement) => {
+                    return self.look(text, &ready, &statement, rounds);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.last.statement = Some(text.to_string());
+                    self.tell(Err(&error));
+                    return Err(error);
+                }
             }
         }
         let mut run = 0;

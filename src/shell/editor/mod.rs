@@ -215,7 +215,7 @@ impl Highlighter for Assist {
             // as a paste, only the end is coloured.
             CmdKind::Other => {
                 let in_word = line[..pos.min(line.len())].ends_with(|c: char| c.is_alphanumeric());
-                !(in_word && line.len() > LONG_LINE) && !is_anything_typed()
+                !(is_anything_typed() || in_word && line.len() > LONG_LINE)
             }
             CmdKind::ForcedRefresh => false,
         }

@@ -206,14 +206,14 @@ impl Repeats<'_> {
         let time = chrono::DateTime::from_timestamp_millis(self.place.session.now());
         self.clock = time.map_or_else(String::new, |time| time.format("%H:%M:%SZ").to_string());
         let (schema, batches) = shown.as_rows()?;
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if !self.model.is_of(&schema) {
             self.model = Model::of_results(&schema);
             self.view.widths.clear();
         }
         self.model.take_result(self.repeated.runs, &batches, now)?;
+        let rows = shown.rows();
         (self.repeated.last, self.repeated.notices) = (Some(shown), notices);
-        Ok(!self.rounds.is_last(self.repeated.runs, rows as u64))
+        Ok(!self.rounds.is_last(self.repeated.runs, rows))
     }
 
     fn paint(&mut self, screen: &mut Screen, now: Duration) -> Result<()> {
@@ -262,11 +262,12 @@ impl Shown {
         Ok((batch.schema(), vec![batch]))
     }
 
-    /// How many rows it has.
+    /// How many rows it has, or has changed.
     pub(in crate::shell) fn rows(&self) -> u64 {
         match self {
             Shown::Rows(_, batches) => batches.iter().map(|batch| batch.num_rows() as u64).sum(),
-            Shown::Text(_) | Shown::Done(_) => 0,
+            Shown::Text(_) => 0,
+            Shown::Done(tag) => tag.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0),
         }
     }
 }
