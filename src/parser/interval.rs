@@ -64,11 +64,36 @@ impl Interval {
                 Some(text) => Interval::parse(text),
                 None => Err(Error::invalid(format!("expected {LIKE}, found {expr}"))),
             },
-            Expr::Interval(literal) => from_literal(literal),
+            Expr::Interval(literal) => Interval::from_literal(literal),
             Expr::Nested(inner) => return Interval::from_expr(inner),
             _ => Err(Error::invalid(format!("expected {LIKE}, found {expr}"))),
         };
         parsed.map_err(|error| error.at(place))
+    }
+
+    /// What an INTERVAL literal means.
+    ///
+    /// # Errors
+    /// It is none that we read; without a place.
+    pub(super) fn from_literal(literal: &ast::Interval) -> Result<Interval> {
+        if literal.last_field.is_some() {
+            return Err(Error::invalid(format!("{literal}: intervals from one unit to another can't be read"))
+                .help("write '1 hour 30 minutes'"));
+        }
+        if literal.leading_precision.is_some() || literal.fractional_seconds_precision.is_some() {
+            return Err(Error::invalid(format!("{literal}: an interval has no precision")));
+        }
+        let number = number_of(&literal.value);
+        match (&literal.leading_field, number, &*literal.value) {
+            (Some(field), Some(number), _) => Interval::parse(&format!("{number} {field}")),
+            (Some(field), None, Expr::Value(value)) if string_of(&value.value).is_some() => {
+                with_unit(string_of(&value.value).unwrap_or_default(), &field.to_string())
+            }
+            (None, None, Expr::Value(value)) if string_of(&value.value).is_some() => {
+                Interval::parse(string_of(&value.value).unwrap_or_default())
+            }
+            _ => Err(Error::invalid(format!("expected {LIKE}, found {literal}"))),
+        }
     }
 
     /// Whether any part of it points backwards.
@@ -169,7 +194,9 @@ fn unit(name: &str, text: &str) -> Result<Unit> {
     let error = Error::invalid(format!("unknown unit '{name}' in the interval '{text}'"));
     Err(match crate::error::closest(&lower, known) {
         Some(name) => error.help(format!("did you mean {name}?")),
-        None => error.help("units are microseconds, milliseconds, seconds, minutes, hours, days, weeks, months, years"),
+        None => error.help(
+            "units are microseconds, milliseconds, seconds, minutes, hours, days, weeks, months, quarters, years",
+        ),
     })
 }
 
@@ -213,27 +240,6 @@ fn clock_time(text: &str, time: &str) -> Result<i128> {
         return Err(Error::invalid(format!("'{time}' is no time of the form 1:30:00 in the interval '{text}'")));
     }
     Ok(scaled(text, hours, 3_600_000_000)? + scaled(text, minutes, 60_000_000)? + scaled(text, seconds, 1_000_000)?)
-}
-
-fn from_literal(literal: &ast::Interval) -> Result<Interval> {
-    if literal.last_field.is_some() {
-        return Err(Error::invalid(format!("{literal}: intervals from one unit to another can't be read"))
-            .help("write '1 hour 30 minutes'"));
-    }
-    if literal.leading_precision.is_some() || literal.fractional_seconds_precision.is_some() {
-        return Err(Error::invalid(format!("{literal}: an interval has no precision")));
-    }
-    let number = number_of(&literal.value);
-    match (&literal.leading_field, number, &*literal.value) {
-        (Some(field), Some(number), _) => Interval::parse(&format!("{number} {field}")),
-        (Some(field), None, Expr::Value(value)) if string_of(&value.value).is_some() => {
-            with_unit(string_of(&value.value).unwrap_or_default(), &field.to_string())
-        }
-        (None, None, Expr::Value(value)) if string_of(&value.value).is_some() => {
-            Interval::parse(string_of(&value.value).unwrap_or_default())
-        }
-        _ => Err(Error::invalid(format!("expected {LIKE}, found {literal}"))),
-    }
 }
 
 /// The text of `INTERVAL '10' SECOND`: a number alone.

@@ -1,5 +1,5 @@
 //! Literals as they are written: a number with a point is exact, one with an exponent is DOUBLE; an interval may be
-//! `'01:30:00'`.
+//! `'01:30:00'` or `'1 quarter'`.
 //!
 //! DataFusion reads all numbers as the one or as the other. It is told to read DECIMALs, and what has an exponent is put
 //! into a cast here. Of intervals it knows units only.
@@ -7,7 +7,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Ident, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    self, CastKind, DataType, ExactNumberInfo, Expr, Ident, Query, SelectItem, SetExpr, Spanned, Value, VisitMut,
+    VisitorMut,
 };
 
 use super::statement::Interval;
@@ -56,15 +57,32 @@ impl VisitorMut for Literals {
             };
         }
         if let Expr::Interval(interval) = expr
-            && interval.leading_field.is_none()
-            && let Expr::Value(value) = interval.value.as_mut()
-            && let Value::SingleQuotedString(text) = &mut value.value
-            && text.contains(':')
-            && let Ok(parsed) = Interval::parse(text)
+            && has_unknown_unit(interval)
+            && let Ok(parsed) = Interval::from_literal(interval)
         {
-            *text = parsed.to_string();
+            let text = Value::SingleQuotedString(parsed.to_string()).with_span(interval.value.span());
+            *interval = ast::Interval {
+                value: Box::new(Expr::Value(text)),
+                leading_field: None,
+                leading_precision: None,
+                last_field: None,
+                fractional_seconds_precision: None,
+            };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Whether DataFusion does not know how it is written: as a time of day, or in quarters.
+fn has_unknown_unit(interval: &ast::Interval) -> bool {
+    let quarters = |unit: &str| unit.to_ascii_lowercase().contains("quarter");
+    match (&interval.leading_field, interval.value.as_ref()) {
+        (Some(unit), _) => quarters(&unit.to_string()),
+        (None, Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(text) => text.contains(':') || quarters(text),
+            _ => false,
+        },
+        (None, _) => false,
     }
 }
 

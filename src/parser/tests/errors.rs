@@ -54,7 +54,7 @@ const COMPLAINTS: &[(&str, &str)] = &[
     ("CREATE STREAM s (WATERMARK FOR a AS a - '-1 s')", "1:41-47 the delay of a watermark can't be negative"),
     (
         "CREATE STREAM s (WATERMARK FOR a AS a - '1 parsec')",
-        "1:41-51 unknown unit 'parsec' in the interval '1 parsec' | units are microseconds, milliseconds, seconds, minutes, hours, days, weeks, months, years",
+        "1:41-51 unknown unit 'parsec' in the interval '1 parsec' | units are microseconds, milliseconds, seconds, minutes, hours, days, weeks, months, quarters, years",
     ),
     (
         "CREATE STREAM s (WATERMARK FOR a AS a - '1 s' IDLE AFTER '1 s' IDLE AFTER '2 s')",
