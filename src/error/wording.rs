@@ -159,11 +159,13 @@ fn clauses(message: &str) -> Option<Worded> {
     }
     if let Some(rest) = behind(message, "Projections require unique expression names but the expression \"") {
         let first = rest.split("\" at position").next()?;
-        let name = first.rsplit_once(" AS ").map_or(first, |(_, name)| name);
-        return Some((
-            format!("two columns of the result are called {}", in_sql(name)),
-            Some("rename one with AS".into()),
-        ));
+        let message = format!("two columns of the result are called {}", in_sql(&column_name(first)));
+        return Some((message, Some("rename one with AS".into())));
+    }
+    if message.starts_with("Correlated scalar subquery must be aggregated to return at most one row") {
+        let message = "a subquery that stands for a value and looks at the row around it has to be an aggregate without \
+                       GROUP BY, which gives one row";
+        return Some((message.into(), Some("max(v) in place of v, or a join".into())));
     }
     if let Some(columns) = behind(message, "Too many columns! The subquery should only return one column: ") {
         let count = columns.split(", ").count();
@@ -223,6 +225,53 @@ fn clauses(message: &str) -> Option<Worded> {
         });
     }
     None
+}
+
+/// What a column is called that is made by an expression: its alias, or the expression without its casts.
+fn column_name(expr: &str) -> String {
+    if let Some(at) = at_top(expr, " AS ").last() {
+        return expr[at + 4..].to_string();
+    }
+    let mut name = expr.to_string();
+    while let Some(at) = name.find("CAST(").filter(|at| !is_quoted(&name, *at)) {
+        let open = at + 5;
+        let Some(close) = at_top(&name[open..], ")").first().map(|close| open + close) else { break };
+        let inner = &name[open..close];
+        let Some(cut) = at_top(inner, " AS ").last().copied() else { break };
+        let from = if name[..at].ends_with("TRY_") { at - 4 } else { at };
+        name = format!("{}{}{}", &name[..from], &inner[..cut], &name[close + 1..]);
+    }
+    name
+}
+
+/// Where a text stands in an expression outside of quotes and brackets; a closing bracket that nothing opened counts as outside.
+fn at_top(expr: &str, wanted: &str) -> Vec<usize> {
+    let (mut found, mut depth, mut quote) = (Vec::new(), 0_i32, None);
+    for (at, c) in expr.char_indices() {
+        if quote.is_none() && depth == 0 && expr[at..].starts_with(wanted) {
+            found.push(at);
+        }
+        match (quote, c) {
+            (Some(open), c) if open == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn is_quoted(expr: &str, at: usize) -> bool {
+    let mut quote = None;
+    for c in expr[..at].chars() {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            _ => {}
+        }
+    }
+    quote.is_some()
 }
 
 /// Names and texts that mean nothing.

@@ -4,12 +4,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, TableFactor, Visit, Visitor};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, TableFactor, Visit, Visitor, VisitorMut,
+};
 
 pub use super::windows::place;
 use super::windows::place_of;
 use crate::error::{Error, Span, closest};
-use crate::parser::{Flow, walk};
+use crate::parser::{Flow, walk, walk_mut};
 
 /// Functions that the planner rewrites: nobody registers them.
 const WINDOWS: &[&str] = &["window", "session_window", "window_time"];
@@ -24,6 +27,7 @@ const NO_QUERY: &str = "there is no query ";
 const NO_PART: &str = "a time has no part ";
 const NO_CONDITION: &str = "a condition is true or false";
 const NO_CAST: &str = " can't be cast to ";
+const NO_ONE_ROW: &str = "a subquery that stands for a value";
 const NO_LIKE: &str = "LIKE compares texts";
 /// What is said of operators between types that don't go together.
 const OPERANDS: &[&str] = &[" can't be compared", " can't be computed", " can't be joined to a text"];
@@ -62,7 +66,8 @@ pub fn better(error: Error, state: &SessionState, node: &impl Visit) -> Error {
         return error.at(found(&calls.in_where, &|name| state.window_functions().contains_key(name)));
     }
     if let Some(name) = text.strip_prefix(CALLED_TWICE) {
-        return error.at(calls.aliases.iter().filter(|(alias, _)| alias == name).nth(1).and_then(|(_, at)| *at));
+        let named = calls.aliases.iter().filter(|(alias, _)| alias == name).nth(1).and_then(|(_, at)| *at);
+        return error.at(named.or(calls.twice));
     }
     if text.starts_with(NO_QUERY) {
         return error.at(found(&calls.all, &|name| name == "bad_records" || name == "late_rows"));
@@ -78,6 +83,9 @@ pub fn better(error: Error, state: &SessionState, node: &impl Visit) -> Error {
     }
     if text.contains(NO_CAST) {
         return error.at(only(&calls.operators, &|sign| sign == "CAST"));
+    }
+    if text.starts_with(NO_ONE_ROW) {
+        return error.at(only(&calls.operators, &|sign| sign == "SUBQUERY"));
     }
     if text.starts_with(NO_LIKE) {
         return error.at(only(&calls.operators, &|sign| sign == "LIKE"));
@@ -111,6 +119,30 @@ struct Calls {
     in_where: Vec<(String, Option<Span>)>,
     operators: Vec<(String, Option<Span>)>,
     aliases: Vec<(String, Option<Span>)>,
+    /// Without a name, and called as one before it in its SELECT.
+    twice: Option<Span>,
+}
+
+/// What a column is called that an expression makes: casts aside, the expression.
+fn called(expr: &Expr) -> String {
+    let mut name = expr.clone();
+    _ = walk_mut(&mut name, &mut Casts);
+    name.to_string().to_lowercase()
+}
+
+struct Casts;
+
+impl VisitorMut for Casts {
+    type Break = Box<Error>;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        match expr {
+            Expr::Cast { expr: inner, .. } => *expr = std::mem::replace(inner, Expr::Wildcard(AttachedToken::empty())),
+            Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn last_name(name: &ObjectName) -> Option<&Ident> {
@@ -134,6 +166,7 @@ impl Visitor for Calls {
             Expr::Substring { .. } => self.all.push(("substr".into(), place(expr))),
             Expr::BinaryOp { op, .. } => self.operators.push((op.to_string(), place(expr))),
             Expr::Between { .. } => self.operators.extend([">=", "<="].map(|sign| (sign.into(), place(expr)))),
+            Expr::Subquery(_) => self.operators.push(("SUBQUERY".into(), place(expr))),
             Expr::Cast { .. } => self.operators.push(("CAST".into(), place(expr))),
             Expr::Like { .. } | Expr::ILike { .. } => self.operators.push(("LIKE".into(), place(expr))),
             _ => {}
@@ -153,9 +186,20 @@ impl Visitor for Calls {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> Flow {
+        let mut seen = Vec::new();
         for item in &select.projection {
-            if let SelectItem::ExprWithAlias { alias, .. } = item {
-                self.aliases.push((alias.value.clone(), place_of(alias.span)));
+            match item {
+                SelectItem::ExprWithAlias { alias, .. } => {
+                    self.aliases.push((alias.value.clone(), place_of(alias.span)));
+                }
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = called(expr);
+                    if seen.contains(&name) {
+                        self.twice = self.twice.or(place(expr));
+                    }
+                    seen.push(name);
+                }
+                _ => {}
             }
         }
         if let Some(condition) = &select.selection {
