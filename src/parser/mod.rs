@@ -26,6 +26,7 @@ mod with_list;
 
 mod interval;
 
+mod copied;
 mod query;
 mod swallowed;
 mod watermark;
@@ -47,6 +48,7 @@ mod write_definition;
 mod tests;
 
 pub use canonical::canonical_query;
+pub use copied::copied_query;
 pub use cursor::RESERVED;
 pub use literals::read_literals;
 pub use parse::parse_one;

@@ -14,6 +14,7 @@ pub mod frames;
 pub mod hints;
 pub mod join_bounds;
 pub mod leaf;
+pub mod matching;
 mod order_all;
 pub mod over;
 mod overflow;
@@ -84,16 +85,48 @@ pub async fn plan_query(state: &SessionState, query: &QueryText) -> Result<Logic
     let streams = if query.watermarks.is_empty() { HashMap::new() } else { stream_columns(state).await? };
     watermark::mark(&mut ast, &query.watermarks, &streams)?;
     within::mark(&mut ast, &query.within_watermark);
-    windows::rewrite(&mut ast)?;
-    fields::rewrite(&mut ast);
-    order_all::rewrite(&mut ast);
-    read_literals(&mut ast)?;
+    rewrite(&mut ast)?;
     let statement = DfStatement::Statement(Box::new(ast::Statement::Query(Box::new(ast))));
     let plan = state.statement_to_plan(statement).await?;
     let plan = watermark::unmark(plan)?;
     let plan = open_streams(plan)?;
     watermark::check_paths(&plan)?;
     settle(state, set_operations::group(quantified::as_in(plan)?)?)
+}
+
+/// What a query says in our words, in those that DataFusion has for it: windows, fields, literals.
+///
+/// # Errors
+/// Windows that make no sense; a number that no DOUBLE can hold.
+pub fn rewrite(query: &mut ast::Query) -> Result<()> {
+    windows::rewrite(query)?;
+    fields::rewrite(query);
+    order_all::rewrite(query);
+    read_literals(query)
+}
+
+/// A query of all of a relation.
+///
+/// # Errors
+/// None but a defect of ours.
+pub fn all_of(name: ast::ObjectName) -> Result<ast::Query> {
+    let mut query = parse_query("SELECT * FROM t")?;
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        for from in &mut select.from {
+            if let ast::TableFactor::Table { name: of, .. } = &mut from.relation {
+                *of = name.clone();
+            }
+        }
+    }
+    Ok(query)
+}
+
+/// A query of one row.
+///
+/// # Errors
+/// None but a defect of ours.
+pub fn one_row() -> Result<ast::Query> {
+    parse_query("SELECT 1")
 }
 
 /// Makes a plan's types final, then its arithmetic and its grouping what we promise of them.
@@ -112,7 +145,7 @@ pub fn settle(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// The plan of a bounded run over what the streams hold now: what SELECT in the shell runs.
 pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // A plan that DataFusion made by itself (COPY, CREATE TABLE AS) has its streams still closed.
+    // A plan that DataFusion made by itself has its streams still closed.
     let plan = expand::expand(session_batch::expand(watermark::remove(open_streams(plan)?)?)?)?;
     let plan = over::named(floats::unify_joins(quantified::not_in(plan)?)?)?;
     let plan = plan.transform_up_with_subqueries(|node| match stream_of(&node) {

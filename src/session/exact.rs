@@ -11,11 +11,11 @@ use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::ScalarValue;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::error::{Error, Result};
@@ -32,6 +32,17 @@ pub(super) fn may_refuse(from: &DataType, to: &DataType) -> bool {
 fn may_lose(from: &DataType, to: &DataType) -> bool {
     let fine = matches!(to, DataType::Float16 | DataType::Float32 | DataType::Float64);
     (from.is_floating() || from.is_decimal()) && (to.is_integer() || to.is_decimal()) && !fine && from != to
+}
+
+/// A value of whatever type, made one of `column`'s: exactly, or not at all.
+///
+/// # Errors
+/// There is no cast between the types.
+pub(super) fn fitted(value: Expr, from: &DFSchema, to: &DataType, column: &str) -> Result<Expr> {
+    match may_refuse(&value.get_type(from)?, to) {
+        true => Ok(exact(value, to, column, None)),
+        false => Ok(value.cast_to(to, from)?),
+    }
 }
 
 /// `expr` cast to the type of `column`; `row`: of a VALUES list, from 1.

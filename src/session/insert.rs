@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use datafusion::sql::sqlparser::ast::ExprWithAlias;
 
 use super::context::UNKNOWN_RELATION;
-use super::exact::{exact, may_refuse};
+use super::exact::{exact, fitted, may_refuse};
 use super::{Answer, Session};
 use crate::catalog::{Kind, StreamDef, StreamTable};
 use crate::error::{Code, Error, Result, closest};
@@ -126,7 +126,9 @@ impl Session {
     ) -> Result<LogicalPlan> {
         let places = places(into, named)?;
         let given: Vec<&FieldRef> = places.iter().map(|at| &into.columns[*at]).collect();
-        let plan = match values_only(&source.ast) {
+        let values = values_only(&source.ast);
+        let mut settled = values.is_none();
+        let plan = match values {
             Some(values) => values_plan(state, into, &given, values).map_err(|e| e.at(Some(source.span)))?,
             None => self.plan_bounded(state, source)?,
         };
@@ -139,17 +141,20 @@ impl Session {
         let columns = into.columns.iter().enumerate().map(|(at, field)| {
             let value = match places.iter().position(|place| *place == at) {
                 Some(given) => Expr::Column(Column::from(plan.schema().qualified_field(given))),
-                None => default(field.name()).unwrap_or(Expr::Literal(ScalarValue::Null, None)),
+                None => match default(field.name()) {
+                    Some(default) => {
+                        settled = false;
+                        default
+                    }
+                    None => Expr::Literal(ScalarValue::Null, None),
+                },
             };
-            let from = value.get_type(plan.schema())?;
-            let value = match may_refuse(&from, field.data_type()) {
-                true => exact(value, field.data_type(), field.name(), None),
-                false => value.cast_to(field.data_type(), plan.schema())?,
-            };
-            Ok(value.alias(field.name()))
+            Ok(fitted(value, plan.schema(), field.data_type(), field.name())?.alias(field.name()))
         });
         let columns = columns.collect::<Result<Vec<_>>>().map_err(|e| e.at(Some(source.span)))?;
-        LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()).map_err(Error::from)
+        let plan = LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build())?;
+        // A query's arithmetic is checked already; that of VALUES and DEFAULT is not.
+        if settled { Ok(plan) } else { planner::settle(state, plan) }
     }
 }
 
@@ -167,22 +172,26 @@ fn places(into: &Into<'_>, named: &[ast::ObjectName]) -> Result<Vec<usize>> {
             Some(_) => ident.value.clone(),
             None => ident.value.to_lowercase(),
         };
-        let names = || into.columns.iter().map(|f| f.name().as_str());
-        let Some(at) = names().position(|n| n == written) else {
-            let error = Error::invalid(format!("{} has no column {written} to insert into", into.words))
-                .coded(Code::UnknownColumn);
-            let error = error.at(planner::hints::place(name));
-            return Err(error.help(match closest(&written, names()) {
-                Some(name) => format!("did you mean \"{name}\"?  ({}: {})", into.name, join(names())),
-                None => format!("({}: {})", into.name, join(names())),
-            }));
-        };
+        let at = column_named(&written, into.columns, into.name, &into.words, "insert into")
+            .map_err(|e| e.at(planner::hints::place(name)))?;
         if places.contains(&at) {
             return Err(Error::invalid(format!("column {written} is named twice")));
         }
         places.push(at);
     }
     Ok(places)
+}
+
+/// The place of a column that a statement wants to change: `what` it does to it, and in `words`.
+pub(super) fn column_named(written: &str, columns: &[FieldRef], table: &str, words: &str, what: &str) -> Result<usize> {
+    let names = || columns.iter().map(|f| f.name().as_str());
+    names().position(|name| name == written).ok_or_else(|| {
+        let error = Error::invalid(format!("{words} has no column {written} to {what}")).coded(Code::UnknownColumn);
+        error.help(match closest(written, names()) {
+            Some(name) => format!("did you mean \"{name}\"?  ({table}: {})", join(names())),
+            None => format!("({table}: {})", join(names())),
+        })
+    })
 }
 
 fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -273,7 +282,7 @@ pub(super) fn count(batches: &[RecordBatch]) -> u64 {
 }
 
 /// A table's name as DataFusion resolves it.
-fn state_name(state: &SessionState, name: &ast::ObjectName) -> Result<TableReference> {
+pub(super) fn state_name(state: &SessionState, name: &ast::ObjectName) -> Result<TableReference> {
     let fold = state.config_options().sql_parser.enable_ident_normalization;
     datafusion::sql::planner::object_name_to_table_reference(name.clone(), fold).map_err(Error::from)
 }

@@ -4,7 +4,9 @@
 //! differ only in what they do with the [`Answer`].
 
 mod cancel;
+mod change;
 mod context;
+mod copy;
 mod ddl;
 mod describe;
 mod documentation;

@@ -1,4 +1,4 @@
-//! Statements that are DataFusion's: CREATE TABLE, CREATE EXTERNAL TABLE, COPY, DELETE, UPDATE and the like.
+//! Statements that are DataFusion's: CREATE TABLE, CREATE EXTERNAL TABLE and the like.
 //!
 //! Names are claimed in our catalog first, and a stream inside such a statement is read as far as it goes now.
 
@@ -7,22 +7,23 @@ use std::sync::Arc;
 use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{
-    CreateExternalTable, CreateMemoryTable, DdlStatement, LogicalPlan, Statement as DfPlan,
+    CreateExternalTable, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as DfPlan,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::TryStreamExt;
 
 use super::context::bounded;
+use super::copy::local_only;
 use super::ddl::{Claim, canonical, kept};
+use super::exact::fitted;
 use super::insert::count;
 use super::work::Running;
 use super::{Answer, Session};
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
-use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast, read_literals};
+use crate::parser::{Name, ObjectKind, ParsedStatement, QueryText, ast, copied_query, read_literals};
 use crate::planner;
 
 impl Session {
@@ -30,6 +31,8 @@ impl Session {
     pub(super) fn sql(&self, sql: &ast::Statement, statement: &ParsedStatement) -> Result<Answer> {
         match sql {
             ast::Statement::Insert(insert) => self.insert(insert, statement),
+            ast::Statement::Update(update) => self.update(update, statement),
+            ast::Statement::Delete(delete) => self.delete(delete, statement),
             ast::Statement::ShowColumns { .. } => {
                 let columns = self.run_datafusion(DfStatement::Statement(Box::new(sql.clone())), statement)?;
                 Ok(super::describe::with_sql_types(columns))
@@ -41,14 +44,27 @@ impl Session {
     /// A statement that only DataFusion's own parser reads.
     pub(super) fn datafusion(&self, statement: &ParsedStatement) -> Result<Answer> {
         let state = self.state();
+        let (text, query) = match copied_query(&statement.text, statement.span.start)? {
+            Some((query, around)) => (around, Some(query)),
+            None => (statement.text.clone(), None),
+        };
         let dialect = state.config_options().sql_parser.dialect;
-        let parsed =
-            state.sql_to_statement(&statement.text, &dialect).map_err(|e| in_statement(Error::from(e), statement))?;
-        self.run_datafusion(parsed, statement)
+        let parsed = state.sql_to_statement(&text, &dialect).map_err(|e| in_statement(Error::from(e), statement))?;
+        match parsed {
+            DfStatement::CopyTo(copy) => self.copy(copy, query, statement),
+            parsed => self.run_datafusion(parsed, statement),
+        }
     }
 
     fn run_datafusion(&self, mut parsed: DfStatement, statement: &ParsedStatement) -> Result<Answer> {
+        // As it was written: it is planned again, as every other query.
+        let filling = filling(&parsed);
         if let DfStatement::Statement(parsed) = &mut parsed {
+            if let ast::Statement::CreateTable(create) = parsed.as_mut()
+                && let Some(query) = &mut create.query
+            {
+                planner::rewrite(query)?;
+            }
             read_literals(parsed.as_mut())?;
         }
         let state = self.state();
@@ -56,16 +72,13 @@ impl Session {
             DfStatement::Statement(parsed) => Some(parsed.clone()),
             _ => None,
         };
-        let query = select_of(&parsed).cloned();
-        let copied = matches!(parsed, DfStatement::CopyTo(_));
         let plan = self
             .block_on(async { state.statement_to_plan(parsed).await.map_err(Error::from) })
             .map_err(|e| self.with_closest_name(e))
-            .map_err(|e| asked.as_ref().map_or(e.clone(), |asked| planner::hints::better(e, &state, asked.as_ref())))
-            .map_err(|e| if copied { in_statement(e, statement) } else { e })?;
+            .map_err(|e| asked.as_ref().map_or(e.clone(), |asked| planner::hints::better(e, &state, asked.as_ref())))?;
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
-                self.create_table(&state, create, query, statement)
+                self.create_table(&state, create, filling, statement)
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
                 self.create_external_table(&state, &create, statement)
@@ -88,18 +101,12 @@ impl Session {
                 Err(Error::not_yet("transactions").at(Some(statement.span)))
             }
             LogicalPlan::Statement(other) => self.execute_plan(LogicalPlan::Statement(other), statement),
-            LogicalPlan::Copy(copy) => {
-                let input = planner::settle(&state, Arc::unwrap_or_clone(copy.input.clone()))?;
-                let input = Arc::new(bounded(input)?);
-                let written = self.collect(&state, &LogicalPlan::Copy(CopyTo { input, ..copy }))?;
-                Ok(Answer::done(format!("COPY {}", count(&written))))
-            }
             LogicalPlan::Dml(dml) => self.change(&state, dml, statement),
             plan => self.rows(&state, &bounded(plan)?),
         }
     }
 
-    /// DELETE, UPDATE, TRUNCATE of a table.
+    /// TRUNCATE of a table, and the like.
     fn change(
         &self,
         state: &SessionState,
@@ -124,7 +131,7 @@ impl Session {
         &self,
         state: &SessionState,
         create: CreateMemoryTable,
-        query: Option<ast::Query>,
+        filling: Option<Filling>,
         statement: &ParsedStatement,
     ) -> Result<Answer> {
         let (tag, name) = ("CREATE TABLE", own_name(&create.name, statement)?);
@@ -136,16 +143,11 @@ impl Session {
         if let Claim::Kept = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)? {
             return Ok(kept(tag, "table", &name));
         }
-        let mut input = Arc::unwrap_or_clone(create.input);
-        let typed_by_list = matches!(&input, LogicalPlan::Projection(_)) && query.is_none();
-        if let Some(query) = query.filter(|_| !typed_by_list) {
-            let text = query.to_string();
-            let query =
-                QueryText { ast: query, text, watermarks: vec![], within_watermark: vec![], span: statement.span };
-            // Columns that the statement declares beside AS were already made part of DataFusion's plan.
-            let planned = self.plan_bounded(state, &query)?;
-            input = if planned.schema() == input.schema() { planned } else { bounded(input)? };
-        }
+        let declared = Arc::unwrap_or_clone(create.input);
+        let input = match filling {
+            Some(filling) => self.filled_by(state, filling, &declared, statement)?,
+            None => declared,
+        };
         let schema = Arc::clone(input.schema().inner());
         let mut names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         names.sort_unstable();
@@ -167,6 +169,30 @@ impl Session {
         Ok(Answer::done(tag))
     }
 
+    /// The rows of CREATE TABLE … AS; `wanted` has the columns that are declared.
+    fn filled_by(
+        &self,
+        state: &SessionState,
+        filling: Filling,
+        wanted: &LogicalPlan,
+        statement: &ParsedStatement,
+    ) -> Result<LogicalPlan> {
+        let Filling { query, declared } = filling;
+        let text = query.to_string();
+        let query = QueryText { ast: query, text, watermarks: vec![], within_watermark: vec![], span: statement.span };
+        let planned = self.plan_bounded(state, &query)?;
+        if !declared {
+            return Ok(planned);
+        }
+        let (given, wanted) = (planned.schema(), wanted.schema());
+        let columns = given.columns().into_iter().zip(wanted.fields()).map(|(column, field)| {
+            let value = fitted(Expr::Column(column), given, field.data_type(), field.name())?;
+            Ok(value.alias(field.name()))
+        });
+        let columns = columns.collect::<Result<Vec<_>>>().map_err(|e| e.at(Some(query.span)))?;
+        LogicalPlanBuilder::from(planned).project(columns).and_then(|b| b.build()).map_err(Error::from)
+    }
+
     fn create_external_table(
         &self,
         state: &SessionState,
@@ -179,6 +205,9 @@ impl Session {
         }
         if let Claim::Kept = self.claim(&name, Kind::Table, create.or_replace, create.if_not_exists)? {
             return Ok(kept(tag, "table", &name));
+        }
+        for location in &create.locations {
+            local_only(location).map_err(|e| e.at(Some(statement.span)))?;
         }
         let factories = state.table_factories();
         let Some(factory) = factories.get(&create.file_type.to_uppercase()) else {
@@ -207,15 +236,18 @@ impl Session {
     }
 }
 
-/// The SELECT of a CREATE TABLE … AS.
-fn select_of(statement: &DfStatement) -> Option<&ast::Query> {
-    match statement {
-        DfStatement::Statement(statement) => match statement.as_ref() {
-            ast::Statement::CreateTable(create) => create.query.as_deref(),
-            _ => None,
-        },
-        _ => None,
-    }
+/// The query of a CREATE TABLE … AS.
+struct Filling {
+    query: ast::Query,
+    /// Columns are declared in front of AS.
+    declared: bool,
+}
+
+fn filling(statement: &DfStatement) -> Option<Filling> {
+    let DfStatement::Statement(statement) = statement else { return None };
+    let ast::Statement::CreateTable(create) = statement.as_ref() else { return None };
+    let query = create.query.as_deref()?.clone();
+    Some(Filling { query, declared: !create.columns.is_empty() })
 }
 
 /// The name of a table that is to be ours: one word.
@@ -232,7 +264,7 @@ fn first_words(text: &str, words: usize) -> String {
 }
 
 /// DataFusion's parser counts places from the start of the statement's text; ours from the start of the input.
-fn in_statement(error: Error, statement: &ParsedStatement) -> Error {
+pub(super) fn in_statement(error: Error, statement: &ParsedStatement) -> Error {
     let start = statement.span.start;
     let shift = |place: &mut crate::error::Location| {
         if place.line == 1 {
