@@ -73,10 +73,10 @@ impl DelimitedWriter {
             Cell::new(column.as_ref(), if json { Dialect::Json } else { Dialect::People })
         });
         let cells = texts.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
-        let bare: Vec<bool> = columns.iter().map(|column| is_literal(column.data_type())).collect();
+        let literals: Vec<Literal> = columns.iter().map(|column| Literal::of(column.data_type())).collect();
         let mut lines = String::with_capacity(LINES + 1024);
         for row in 0..batch.num_rows() {
-            for (at, (cell, bare)) in cells.iter().zip(&bare).enumerate() {
+            for (at, (cell, literal)) in cells.iter().zip(&literals).enumerate() {
                 self.separate(at, &mut lines);
                 if cell.is_null(row) {
                     lines.push_str(&self.null);
@@ -84,7 +84,7 @@ impl DelimitedWriter {
                 }
                 let start = lines.len();
                 cell.write(row, &mut lines).map_err(invalid)?;
-                self.dress_field(start, *bare, &mut lines);
+                self.dress_field(start, *literal, &mut lines);
             }
             lines.push_str(&self.end);
             if lines.len() >= LINES {
@@ -108,7 +108,7 @@ impl DelimitedWriter {
             self.separate(at, &mut line);
             let start = line.len();
             line.push_str(field.name());
-            self.dress_field(start, false, &mut line);
+            self.dress_field(start, Literal::Text, &mut line);
         }
         line.push_str(&self.end);
         out.write_all(line.as_bytes())
@@ -120,20 +120,16 @@ impl DelimitedWriter {
         }
     }
 
-    /// Escapes the field that begins at `start`. `bare`: a literal of SQL needs no quotes.
-    fn dress_field(&self, start: usize, bare: bool, line: &mut String) {
-        let quoted = |text: &str, quote: char| {
-            let doubled = text.replace(quote, &format!("{quote}{quote}"));
-            format!("{quote}{doubled}{quote}")
-        };
+    /// Escapes the field that begins at `start`. `literal`: what it is in SQL.
+    fn dress_field(&self, start: usize, literal: Literal, line: &mut String) {
         let text = &line[start..];
         let dressed = match self.fields {
-            Fields::Csv if self.wants_quotes(text) => quoted(text, '"'),
-            Fields::Quote if !bare => quoted(text, '\''),
+            Fields::Csv if self.wants_quotes(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+            Fields::Quote => literal.written(text),
             Fields::Tsv if text.contains(['\t', '\n', '\r', '\\']) => {
                 text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
             }
-            Fields::Csv | Fields::Tsv | Fields::List | Fields::Quote => return,
+            Fields::Csv | Fields::Tsv | Fields::List => return,
         };
         line.truncate(start);
         line.push_str(&dressed);
@@ -152,7 +148,38 @@ impl DelimitedWriter {
 /// So many bytes are written at once.
 const LINES: usize = 64 * 1024;
 
-/// Numbers and truth values are literals as they are.
-fn is_literal(data_type: &DataType) -> bool {
-    data_type.is_numeric() || *data_type == DataType::Boolean
+/// How SQL writes the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    /// As they are: integers, decimals, truth values.
+    Bare,
+    /// As they are, where they are finite; the type's name.
+    Float(&'static str),
+    Bytes,
+    Text,
+}
+
+impl Literal {
+    fn of(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Float16 | DataType::Float32 => Literal::Float("FLOAT"),
+            DataType::Float64 => Literal::Float("DOUBLE"),
+            data_type if data_type.is_numeric() || *data_type == DataType::Boolean => Literal::Bare,
+            DataType::FixedSizeBinary(_) => Literal::Bytes,
+            data_type if data_type.is_binary() => Literal::Bytes,
+            _ => Literal::Text,
+        }
+    }
+
+    fn written(self, text: &str) -> String {
+        match self {
+            Literal::Float(name) if text.ends_with("inf") => {
+                format!("CAST('{}Infinity' AS {name})", text.trim_end_matches("inf"))
+            }
+            Literal::Float(name) if text == "NaN" => format!("CAST('NaN' AS {name})"),
+            Literal::Bare | Literal::Float(_) => text.to_string(),
+            Literal::Bytes => format!("x'{text}'"),
+            Literal::Text => format!("'{}'", text.replace('\'', "''")),
+        }
+    }
 }
