@@ -53,8 +53,8 @@ pub struct RateSource {
     ramp_up_seconds: u64,
     num_partitions: Option<usize>,
     clock: Clock,
-    /// When the first second began; known from the first look on.
-    start: Option<Millis>,
+    /// When the first second began, where no offset says it: when the query was started.
+    start: Millis,
 }
 
 /// Opens the source; `clock` is the query's.
@@ -71,8 +71,8 @@ pub fn open(options: &Options, clock: Clock) -> Result<RateSource> {
         rows_per_second: options.count("rows_per_second")?.unwrap_or(1),
         ramp_up_seconds: ramp_up.unwrap_or(0),
         num_partitions: options.count("num_partitions")?.map(|n| n as usize),
+        start: clock.now(),
         clock,
-        start: None,
     })
 }
 
@@ -127,7 +127,10 @@ impl Source for RateSource {
         let after = after.map(|o| self.parse(o)).transpose()?;
         let until = limit.until.as_ref().map(|o| self.parse(o)).transpose()?;
         let now = self.clock.now();
-        let start = *self.start.insert(after.map_or(self.start.unwrap_or(now), |a| a.start));
+        if let Some(after) = after {
+            self.start = after.start;
+        }
+        let start = self.start;
         let from = after.map_or(0, |a| a.seconds);
         let mut seconds = until.map_or(now.saturating_sub(start).max(0) as u64 / 1000, |u| u.seconds);
         if let (false, Some(max)) = (limit.unlimited, limit.max_bytes) {
@@ -251,6 +254,15 @@ mod tests {
             [0, 250_000, 500_000, 750_000, 1_000_000]
         );
         assert_eq!(source.latest_offset(Some(&end), &ReadLimit::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn seconds_count_from_the_start_and_not_from_the_first_look() {
+        let clock = Clock::manual(START);
+        let mut source = open(&options(&[]), clock.clone()).unwrap();
+        clock.advance_to(START + 5_000);
+        let end = source.latest_offset(None, &ReadLimit::default()).unwrap().unwrap();
+        assert_eq!((&end.0["start"], &end.0["seconds"]), (&START.into(), &5.into()));
     }
 
     #[test]
