@@ -239,8 +239,8 @@ fn notices(start: &StartQuery, destination: &Destination) -> Vec<String> {
 fn without_checkpoint(start: &StartQuery, sink: &str) -> Option<String> {
     start.checkpoint.is_none().then(|| {
         format!(
-            "query {} has no CHECKPOINT: what it knows is removed at its end, while {sink} stays; another start would write \
-             everything again",
+            "query {} has no CHECKPOINT: what it knows is removed at its end, while {sink} stays, and no other start can \
+             write there",
             start.name.value
         )
     })
