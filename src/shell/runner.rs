@@ -111,7 +111,7 @@ impl Shell {
                 }
             };
             if self.variables.get("ECHO") == Some("all")
-                && let Err(error) = self.write(&line)
+                && let Err(error) = self.write(&format!("{}\n", line.strip_suffix('\n').unwrap_or(&line)))
             {
                 self.report(&error, "", None, None);
                 return Flow::Stop;
