@@ -210,7 +210,7 @@ pub struct TestArguments {
     /// How long one record may take
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub record_timeout: Duration,
-    /// Say only what failed
+    /// Say only what failed, nothing where nothing did
     #[arg(short, long)]
     pub quiet: bool,
 }

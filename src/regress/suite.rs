@@ -241,6 +241,10 @@ fn finish(suite: &Suite, reports: &[FileReport], watch: Stopwatch, out: &(dyn Fn
         for (place, time) in slowest.into_iter().take(suite.timing) {
             out(&format!("{:>9.1} ms  {place}", time.as_secs_f64() * 1_000.0));
         }
+        // Where nothing failed, nothing is left to say.
+        if suite.quiet && failed + not_run + skipped == 0 && !suite.options.interrupt.is_asked() {
+            return Ok(PASSED);
+        }
         let ran: usize = reports.iter().map(FileReport::ran).sum();
         let combinations: usize = reports.iter().map(|report| report.combinations).sum();
         let left_out: usize = reports.iter().map(|report| report.left_out_combinations).sum();
