@@ -9,5 +9,5 @@ TRIGGER AVAILABLE NOW
 CHECKPOINT '/tmp/levada-nexmark/q10-checkpoint';
 AWAIT QUERY q10;
 CREATE STREAM q10_files (auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP, extra STRING)
-    WITH (connector = 'file', path = '/tmp/levada-nexmark/q10', format = 'csv');
+    WITH (connector = 'file', path = '/tmp/levada-nexmark/q10', format = 'csv', header = TRUE);
 SELECT count(*) AS bids, max(price) AS highest FROM q10_files;

@@ -15,7 +15,7 @@ fn every_query_equals_batch() {
     let streams = read("streams.sql").replace(EVENTS.0, EVENTS.1);
     let mut compared = 0;
     for n in 0..=22 {
-        // q10 is q0 into files.
+        // q10 writes files, and is below.
         if n == 10 {
             continue;
         }
@@ -46,4 +46,27 @@ fn every_query_equals_batch() {
         compared += 1;
     }
     assert_eq!(compared, 22);
+}
+
+/// q10 reads back from its files what it wrote there.
+#[test]
+fn files_hold_every_bid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/nexmark");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of sql/nexmark");
+    let streams = read("streams.sql").replace(EVENTS.0, EVENTS.1);
+    let written = tempfile::tempdir().expect("a folder");
+    let text = read("q10.sql").replace("/tmp/levada-nexmark", &written.path().display().to_string());
+    let session = session();
+    let ask = |sql: &str| run(&session, sql).unwrap_or_else(|e| panic!("q10: {sql}: {e}"));
+    for statement in streams.split(';').filter(|s| s.contains("CREATE")) {
+        ask(statement);
+    }
+    let statements: Vec<&str> = text.split(';').map(str::trim).filter(|s| !s.is_empty()).collect();
+    let (last, others) = statements.split_last().expect("statements");
+    for statement in others {
+        ask(statement);
+    }
+    let wanted = ask("SELECT count(*) AS bids, max(price) AS highest FROM bid");
+    assert_eq!(ask(last), wanted);
+    session.stop_all(true);
 }
