@@ -217,7 +217,7 @@ pub struct TestArguments {
 
 const AFTER_HELP: &str = "Flags of DuckDB and SQLite with one dash (-csv, -cmd, -noheader) are taken as well.\n\n\
     Exit codes: 0 done, 1 a statement failed, 2 wrong usage or no such file, 3 a statement failed while ON_ERROR_STOP \
-    was on, 4 a query ended FAILED, 124 --timeout, 130 Ctrl-C, 143 SIGTERM.";
+    was on, 4 a query ended FAILED, 124 --timeout, 129 SIGHUP, 130 Ctrl-C, 141 nobody reads its output, 143 SIGTERM.";
 
 impl Arguments {
     /// What the shell is to do.

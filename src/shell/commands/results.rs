@@ -95,7 +95,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &[".excel"],
         arguments: "",
-        help: "refused: .once FILE.csv writes what a spreadsheet opens",
+        help: "refused: .mode csv and .once FILE.csv write what a spreadsheet opens",
         takes: Takes::Line,
         run: |_, _| {
             let error = Error::unsupported("no spreadsheet is opened");
