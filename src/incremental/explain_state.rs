@@ -89,7 +89,7 @@ fn way_out(state: &StateSpec, mode: OutputMode) -> String {
             "PARTITION BY a window, or a time, with a watermark; of one stream whose rows are not taken back".into()
         }
         ("over", _) if mode == OutputMode::Update => {
-            "PARTITION BY a window of a watermarked time as well, or OUTPUT MODE APPEND, which remembers what frames reach".into()
+            "PARTITION BY a window of a watermarked time as well, in each OVER below too, or OUTPUT MODE APPEND, which remembers what frames reach".into()
         }
         ("over", _) => {
             "PARTITION BY a window of a watermarked time as well, or a frame that is bounded in time, such as RANGE BETWEEN INTERVAL \

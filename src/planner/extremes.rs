@@ -1,12 +1,15 @@
 //! `min` and `max` of floats by group: in DataFusion they begin at the largest and the smallest finite number, and what they make
-//! of NaN depends on the order of the rows.
+//! of NaN depends on the order of the rows. Of structs it depends on that where a field is NULL.
 //!
-//! Here the order is total, as it is without GROUP BY: −∞, numbers, ∞, NaN. Everything but the grouping of floats is DataFusion's.
+//! Here the order is total: −∞, numbers, ∞, NaN; a NULL in a struct is greater than all values, as ORDER BY has it. Everything but the
+//! grouping of floats, and structs, is DataFusion's.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type, Int64Type};
+use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -58,11 +61,14 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.inner.accumulator(args)
+        match args.return_field.data_type() {
+            of @ DataType::Struct(_) => Ok(Box::new(StructExtreme::new(of, self.greatest)?)),
+            _ => self.inner.accumulator(args),
+        }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
+        !matches!(args.return_field.data_type(), DataType::Struct(_)) && self.inner.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -98,6 +104,60 @@ impl AggregateUDFImpl for Extreme {
 
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.inner.inner().set_monotonicity(data_type)
+    }
+}
+
+/// The extreme of structs, found among bytes that are ordered as they are.
+#[derive(Debug)]
+struct StructExtreme {
+    greatest: bool,
+    converter: RowConverter,
+    kept: Option<(OwnedRow, ScalarValue)>,
+    /// What there is without a row.
+    none: ScalarValue,
+}
+
+impl StructExtreme {
+    fn new(of: &DataType, greatest: bool) -> Result<Self> {
+        let options = SortOptions { descending: false, nulls_first: false };
+        let converter = RowConverter::new(vec![SortField::new_with_options(of.clone(), options)])?;
+        Ok(StructExtreme { greatest, converter, kept: None, none: ScalarValue::try_from(of)? })
+    }
+}
+
+impl Accumulator for StructExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = &values[0];
+        let rows = self.converter.convert_columns(std::slice::from_ref(values))?;
+        let there = (0..values.len()).filter(|row| values.is_valid(*row));
+        let found =
+            if self.greatest { there.max_by_key(|row| rows.row(*row)) } else { there.min_by_key(|row| rows.row(*row)) };
+        let Some(found) = found else { return Ok(()) };
+        let better = self.kept.as_ref().is_none_or(|(kept, _)| {
+            let (kept, row) = (kept.row(), rows.row(found));
+            if self.greatest { row > kept } else { row < kept }
+        });
+        if better {
+            self.kept = Some((rows.row(found).owned(), ScalarValue::try_from_array(values, found)?));
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(self.kept.as_ref().map_or_else(|| self.none.clone(), |(_, value)| value.clone()))
+    }
+
+    fn size(&self) -> usize {
+        let kept = self.kept.as_ref().map_or(0, |(row, value)| row.row().as_ref().len() + value.size());
+        size_of_val(self) + self.converter.size() + kept
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
     }
 }
 
