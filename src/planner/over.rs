@@ -6,6 +6,10 @@
 //!                                 ntile(4)                     wants the whole partition: only where a watermark ends it
 //! ```
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
@@ -164,8 +168,41 @@ impl<'a> Over<'a> {
     }
 }
 
+/// A node, its input, and the number of a column.
+type Asked = (*const Window, *const LogicalPlan, usize);
+
+thread_local! {
+    /// What columns of OVERs are, by the node and the column's number, while one is asked: each asks the one below for several of its
+    /// columns, so that many in a row would be asked as often as there are ways through them.
+    static KNOWN: RefCell<Option<HashMap<Asked, Option<EventTime>>>> = const { RefCell::new(None) };
+}
+
 /// What a column of the result of an OVER is in terms of event time.
 pub fn time_behind(window: &Window, index: usize) -> Option<EventTime> {
+    let key = (std::ptr::from_ref(window), Arc::as_ptr(&window.input), index);
+    let known = KNOWN.with_borrow(|known| known.as_ref().map(|known| known.get(&key).copied()));
+    match known {
+        Some(Some(time)) => time,
+        Some(None) => {
+            let time = found_behind(window, index);
+            KNOWN.with_borrow_mut(|known| {
+                if let Some(known) = known {
+                    known.insert(key, time);
+                }
+            });
+            time
+        }
+        // The plan stays where it is as long as it is borrowed: until this returns.
+        None => {
+            KNOWN.set(Some(HashMap::new()));
+            let time = found_behind(window, index);
+            KNOWN.set(None);
+            time
+        }
+    }
+}
+
+fn found_behind(window: &Window, index: usize) -> Option<EventTime> {
     if index >= window.input.schema().fields().len() {
         return None;
     }
