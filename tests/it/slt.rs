@@ -17,7 +17,7 @@ fn regression_suites() {
     rooms.sort();
     rooms.push("tests/slt/fast/exactly_once.slt".into());
     let output = Command::new(env!("CARGO_BIN_EXE_levada"))
-        .args(["test", "--quiet", "--combinations", "4", "--record-timeout", "120s"])
+        .args(["test", "--combinations", "4", "--record-timeout", "120s"])
         .args(&rooms)
         .current_dir(root)
         .output()
