@@ -25,6 +25,7 @@ mod over_now;
 mod panes;
 mod passed;
 mod planning;
+mod ranked;
 mod rehearsal;
 mod retract;
 mod session_rows;

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, DFSchemaRef, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, WindowFrameBound, WindowFunctionDefinition};
+use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrameBound, WindowFunctionDefinition};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::aggregate::AggregateExprBuilder;
 use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
@@ -21,7 +19,7 @@ use super::chain::{forget_at, numbered, state_fields};
 use super::deduplicate::units;
 use super::fragment::Fragment;
 use super::names::Names;
-use super::top::Row;
+use super::ranked::{Row, options, sorter, type_of};
 use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::delta::time::unit_of;
@@ -48,12 +46,12 @@ pub async fn cut(over: &Over<'_>, input: LogicalPlan, request: &mut Request<'_>)
     let mut row = Row::default();
     let partition: Vec<usize> =
         over.partition_by.iter().map(|expr| row.add(expr, names.name(expr), &visible)).collect::<Result<_>>()?;
-    let width = row.exprs.len();
+    let width = row.len();
     let time_at = match over.order_by.first().filter(|_| over.time.is_some()) {
         Some(by) => Some(row.add(&by.expr, names.name(&by.expr), &visible)?),
         None => None,
     };
-    let lead = row.exprs.len();
+    let lead = row.len();
     let order_by: Vec<usize> =
         over.order_by.iter().map(|by| row.add(&by.expr, names.name(&by.expr), &visible)).collect::<Result<_>>()?;
     let simplifier = simplifier(&visible, request);
@@ -68,34 +66,20 @@ pub async fn cut(over: &Over<'_>, input: LogicalPlan, request: &mut Request<'_>)
         let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
         shown.push(row.add(&column, field.name().clone(), &visible)?);
     }
-    let exprs = row.exprs.iter().enumerate().map(|(n, expr)| expr.clone().alias(format!("c{n}")));
-    let plan = LogicalPlanBuilder::from(input).project(exprs)?.build()?;
-    let is = |n: usize| plan.schema().field(n).data_type().clone();
+    let plan = row.plan(input, false)?;
+    let is = |n: usize| type_of(&plan, n);
     // Behind the keys that the input brings stands a row's number.
     let place = |n: usize| if n < lead { n } else { n + 1 };
     let mut fields: Vec<FieldRef> =
-        row.names.iter().enumerate().map(|(n, name)| numbered(place(n), name, &is(n))).collect();
+        row.names().iter().enumerate().map(|(n, name)| numbered(place(n), name, &is(n))).collect();
     fields.insert(lead, numbered(lead, "number", &DataType::Int64));
     let (keys, rows) = (Arc::new(Schema::new(fields[..=lead].to_vec())), Arc::new(Schema::new(fields.clone())));
     let column =
         |n: usize| -> Arc<dyn PhysicalExpr> { Arc::new(PhysicalColumn::new(rows.field(place(n)).name(), place(n))) };
-    let options = |n: usize| {
-        let by = &over.order_by[n];
-        SortOptions { descending: !by.asc, nulls_first: by.nulls_first }
-    };
-    let sorted = order_by.iter().enumerate();
-    let sorted: Vec<PhysicalSortExpr> =
-        sorted.map(|(n, at)| PhysicalSortExpr { expr: column(*at), options: options(n) }).collect();
-    let (mut calls, mut output_types) = (Vec::new(), Vec::new());
-    for (n, ((call, needs), reads)) in over.calls.iter().zip(reads).enumerate() {
-        let name = called(over, n, &names);
-        let (call, output) = made(call, needs, over.time.is_none(), name, &reads.physical(&column), &sorted, &rows)?;
-        calls.push(call);
-        output_types.push(output);
-    }
+    let sorted = sorted(over, &order_by, &column);
+    let (calls, output_types) = calls(over, &names, &reads, over.time.is_none(), &column, &sorted, &rows)?;
     let then: Vec<usize> = (usize::from(over.time.is_some())..order_by.len()).collect();
-    let sorter = then.iter().map(|n| SortField::new_with_options(is(order_by[*n]), options(*n)));
-    let sorter = RowConverter::new(sorter.collect()).map_err(|e| Error::unsupported(format!("ORDER BY: {e}")))?;
+    let sorter = sorter(then.iter().map(|n| (is(order_by[*n]), &over.order_by[*n])))?;
     let ends = over.ends.map(|(at, time)| forget_at(partition[at], time, &is(partition[at]))).transpose()?;
     let (due, is_final, reach) = match (over.time, time_at, ends) {
         (Some(time), Some(at), _) => by_time(over, time, at, &is(at))?,
@@ -199,7 +183,7 @@ impl Reads {
         Ok(Reads { args, filter })
     }
 
-    pub fn physical(&self, column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>) -> Physical {
+    fn physical(&self, column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>) -> Physical {
         let one = |read: &Read| -> Arc<dyn PhysicalExpr> {
             match read {
                 Read::Constant(value) => Arc::new(Literal::new(value.clone())),
@@ -211,10 +195,37 @@ impl Reads {
 }
 
 /// Arguments, and what is asked of a row.
-pub(super) type Physical = (Vec<Arc<dyn PhysicalExpr>>, Option<Arc<dyn PhysicalExpr>>);
+type Physical = (Vec<Arc<dyn PhysicalExpr>>, Option<Arc<dyn PhysicalExpr>>);
 
-/// A call over the rows of the state, and the type of its values. `whole`: over whole partitions.
-pub(super) fn made(
+/// How the rows of a partition are ordered, by columns at these places.
+pub(super) fn sorted(
+    over: &Over<'_>,
+    order_by: &[usize],
+    column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>,
+) -> Vec<PhysicalSortExpr> {
+    let by = order_by.iter().zip(over.order_by);
+    by.map(|(at, by)| PhysicalSortExpr { expr: column(*at), options: options(by) }).collect()
+}
+
+/// The calls over the rows of the state, and the types of their values. `whole`: over whole partitions.
+pub(super) fn calls(
+    over: &Over<'_>,
+    names: &Names,
+    reads: &[Reads],
+    whole: bool,
+    column: &dyn Fn(usize) -> Arc<dyn PhysicalExpr>,
+    order_by: &[PhysicalSortExpr],
+    rows: &SchemaRef,
+) -> Result<(Vec<Call>, Vec<DataType>)> {
+    let each = over.calls.iter().zip(reads).enumerate();
+    each.map(|(n, ((call, needs), reads))| {
+        made(call, needs, whole, called(over, n, names), &reads.physical(column), order_by, rows)
+    })
+    .collect()
+}
+
+/// A call, and the type of its values.
+fn made(
     call: &WindowFunction,
     needs: &Needs,
     whole: bool,
@@ -321,7 +332,7 @@ pub(super) fn text(over: &Over<'_>, names: &Names) -> String {
 }
 
 /// A call, with the lengths of its frame as a person writes them.
-pub(super) fn called(over: &Over<'_>, n: usize, names: &Names) -> String {
+fn called(over: &Over<'_>, n: usize, names: &Names) -> String {
     let frame = &over.calls[n].0.params.window_frame;
     let mut text = names.name(&over.window.window_expr[n]);
     for bound in [&frame.start_bound, &frame.end_bound] {

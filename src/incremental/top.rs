@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, TableReference};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use super::aggregate::{Request, hydrated, late_tap, strip_alias};
-use super::chain::{forget_at, numbered};
+use super::aggregate::{Request, late_tap, strip_alias};
 use super::fragment::Fragment;
 use super::join::order;
 use super::names::Names;
+use super::ranked::{Row, forget_of, ranked, type_of};
 use super::retract;
-use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Bound, Emit, Rank, RankedSpec, TopSpec};
-use crate::parser::OutputMode;
 use crate::planner::event_time::{EventTime, closing, event_time};
 use crate::planner::expand;
 use crate::planner::top::TopNode;
@@ -54,7 +50,7 @@ pub async fn cut(
     let names = Names::of(top.partition_by.iter().chain(top.order_by.iter().map(|by| &by.expr)));
     let partition: Vec<usize> =
         top.partition_by.iter().map(|expr| row.add(expr, names.name(expr), &visible)).collect::<Result<_>>()?;
-    let width = row.exprs.len();
+    let width = row.len();
     let order_by: Vec<usize> =
         top.order_by.iter().map(|by| row.add(&by.expr, names.name(&by.expr), &visible)).collect::<Result<_>>()?;
     let mut columns = Vec::new();
@@ -62,41 +58,20 @@ pub async fn cut(
         let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
         columns.push(row.add(&column, field.name().clone(), &visible)?);
     }
-    let weight = if signed { Some(retract::weight_of(&input)?) } else { None };
-    let exprs = row.exprs.iter().enumerate().map(|(n, expr)| expr.clone().alias(format!("c{n}"))).chain(weight);
-    let plan = LogicalPlanBuilder::from(input).project(exprs)?.build()?;
-    let is = |n: usize| plan.schema().field(n).data_type().clone();
-    let keys: Vec<FieldRef> = row.names.iter().enumerate().map(|(n, name)| numbered(n, name, &is(n))).collect();
-    let rows: Vec<FieldRef> = keys.iter().cloned().chain([numbered(keys.len(), "count", &DataType::Int64)]).collect();
-    // A row that is taken back was computed anew: it is to be found whatever its zeros and NaN look like now.
-    let row_codec = if signed { KeyCodec::new(&keys) } else { KeyCodec::exact_behind(&keys, width) };
-    let sorted = top.order_by.iter().zip(&order_by).map(|(by, at)| {
-        let options = SortOptions { descending: !by.asc, nulls_first: by.nulls_first };
-        SortField::new_with_options(is(*at), options)
-    });
-    let sorter = RowConverter::new(sorted.collect()).map_err(|e| Error::unsupported(format!("ORDER BY: {e}")))?;
+    let plan = row.plan(input, signed)?;
+    let is = |n: usize| type_of(&plan, n);
     let mut output: Vec<FieldRef> = columns.iter().map(|at| is(*at)).enumerate().map(column).collect();
     output.extend((output.len()..).zip(&top.ranks).map(|(n, _)| column((n, DataType::UInt64))));
-    let forget = match time.filter(|_| request.mode != OutputMode::Complete) {
-        Some((at, time)) => Some(forget_at(partition[at], time, &is(partition[at]))?),
-        None => None,
-    };
+    let forget = forget_of(time.map(|(at, time)| (partition[at], time)), &plan, request)?;
     let shown_order = order(&output)?;
     let spec = TopSpec {
         name: request.named.name("top"),
         rows: RankedSpec {
-            partition: width,
-            codec: Arc::new(KeyCodec::new(&keys[..width])?),
-            row_codec: Arc::new(row_codec.map_err(refused)?),
-            keys: Arc::new(Schema::new(keys)),
-            rows: Arc::new(Schema::new(rows)),
-            order_by,
-            sorter,
-            signed,
             bound: Bound { by: top.by, skip: top.skip, fetch: top.fetch },
             prunes: !signed,
             before: matches!(emit, Emit::Changed { .. }),
             forget,
+            ..ranked(&row, &plan, width, (order_by, &top.order_by), signed, refused)?
         },
         columns,
         ranks: top.ranks.clone(),
@@ -107,28 +82,6 @@ pub async fn cut(
     };
     let fragment = Fragment::plan(request.state, &expand::expand(plan)?, request.partitions, false, &Ok).await?;
     Ok((fragment, Arc::new(spec)))
-}
-
-/// What is remembered of a row: each expression once.
-#[derive(Default)]
-pub(super) struct Row {
-    wanted: Vec<Expr>,
-    pub exprs: Vec<Expr>,
-    pub names: Vec<String>,
-}
-
-impl Row {
-    /// The place of an expression.
-    pub fn add(&mut self, expr: &Expr, name: String, schema: &datafusion::common::DFSchema) -> Result<usize> {
-        let wanted = strip_alias(expr);
-        if let Some(at) = self.wanted.iter().position(|known| *known == wanted) {
-            return Ok(at);
-        }
-        self.exprs.push(strip_alias(&hydrated(&wanted, schema)?));
-        self.wanted.push(wanted);
-        self.names.push(name);
-        Ok(self.wanted.len() - 1)
-    }
 }
 
 fn column((n, is): (usize, DataType)) -> FieldRef {

@@ -27,7 +27,7 @@ use super::aggregate::{Emit, as_declared};
 use super::node::{OperatorPart, OperatorSpec, StateSpec};
 use super::over_calls::{Call, Seen, window_values};
 use super::ranked::{Ranked, RankedSpec};
-use super::top_index::{Bound, Rank, Shown};
+use super::top_index::Shown;
 use super::{BatchInfo, KeyedDelta, Output, first};
 use crate::delta::keys::{KeyCodec, Keys};
 use crate::error::{Error, Result};
@@ -54,9 +54,6 @@ pub struct OverNowSpec {
 }
 
 impl OverNowSpec {
-    /// All rows of a partition.
-    pub const ALL: Bound = Bound { by: Rank::RowNumber, skip: 0, fetch: u64::MAX };
-
     fn bounded_by(&self) -> String {
         let (spec, of) = (&self.rows, self.rows.of_each());
         let rows = format!("all rows{of}, as those that come or go change what the functions make of others");
