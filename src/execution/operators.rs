@@ -12,13 +12,13 @@ use crate::delta::keys::split;
 use crate::error::{Error, Result};
 use crate::incremental::OperatorNode;
 use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
+use crate::state::file::Delta;
 use crate::state::{Loaded, OperatorState, StateTable, Times};
 
 /// What was changed in one state in a batch, for the state's file.
 #[derive(Default)]
 pub(super) struct Changed {
-    pub upserts: Vec<RecordBatch>,
-    pub deletes: Vec<RecordBatch>,
+    pub delta: Delta,
     /// Rows written and removed.
     pub updated: u64,
     pub removed: u64,
@@ -71,8 +71,8 @@ impl Operators {
     ) -> Result<Self> {
         let (spec, specs) = (&node.spec, node.states());
         let open = |spec: &StateSpec| {
-            let times = |keys: &[ArrayRef]| spec.times(keys);
-            let times = spec.forget.map(|by| (by.column + 1, &times as &Times<'_>));
+            let times = |columns: &[ArrayRef]| spec.times(columns);
+            let times = spec.forget.map(|_| &times as &Times<'_>);
             OperatorState::open(store.clone(), &spec.shape(partitions), version, times, loaded)
         };
         let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;
@@ -105,7 +105,7 @@ impl Operators {
     pub fn commit(&mut self, n: u64, changed: &[Changed]) -> Result<u64> {
         let mut bytes = 0;
         for (state, changed) in self.states.iter_mut().zip(changed) {
-            bytes += state.commit(n, &changed.upserts, &changed.deletes)?;
+            bytes += state.commit(n, &changed.delta)?;
         }
         Ok(bytes)
     }
@@ -267,8 +267,10 @@ impl Passage {
         ended.changed.resize_with(self.tables.len(), Changed::default);
         for partition in outputs {
             for (n, (mut output, changed)) in partition.into_iter().zip(&mut ended.changed).enumerate() {
-                changed.upserts.append(&mut output.upserts);
-                changed.deletes.append(&mut output.deletes);
+                changed.delta.upserts.append(&mut output.upserts);
+                changed.delta.deletes.append(&mut output.deletes);
+                // Partitions without a row that is due say nothing, and would forget none.
+                changed.delta.forgotten_until = changed.delta.forgotten_until.max(output.forgotten_until);
                 changed.updated += output.updated;
                 changed.removed += output.removed;
                 changed.duplicates = match (changed.duplicates, output.duplicates) {

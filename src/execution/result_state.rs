@@ -10,6 +10,7 @@ use crate::checkpoint::Store;
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::sink::table::ResultTable;
+use crate::state::file::Delta;
 use crate::state::schema::StateSchema;
 use crate::state::{Loaded, OperatorState, Shape};
 
@@ -99,16 +100,17 @@ impl ResultState {
     /// Keeps what batch `version`, which the table's sink has committed, changed.
     pub fn commit(&mut self, version: u64) -> Result<u64> {
         let changes = self.table.changes()?;
-        let (mut upserts, mut deletes) = (Vec::new(), Vec::new());
+        let mut delta = Delta::default();
         for (rows, counts) in &changes.upserts {
-            let batch = self.rows(rows, counts)?;
-            upserts.push(batch);
+            delta.upserts.push(self.rows(rows, counts)?);
         }
         for rows in &changes.deletes {
-            deletes.push(RecordBatch::try_new(self.shape.keys.clone(), rows.columns().to_vec()).map_err(Error::from)?);
+            delta
+                .deletes
+                .push(RecordBatch::try_new(self.shape.keys.clone(), rows.columns().to_vec()).map_err(Error::from)?);
         }
-        self.state.apply(&self.shape, &upserts, &deletes)?;
-        self.state.commit(version, &upserts, &deletes)
+        self.state.apply(&self.shape, &delta)?;
+        self.state.commit(version, &delta)
     }
 
     /// See [`OperatorState::snapshot_if_due`].

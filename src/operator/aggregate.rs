@@ -280,10 +280,7 @@ impl Aggregate {
                 slots = there.iter().map(|n| slots[*n as usize]).collect();
                 numbers = there;
                 state.release(&new);
-                if let Some(keys) = state.forget(&known, &self.spec.key_schema)? {
-                    out.removed += keys.num_rows() as u64;
-                    out.deletes.push(keys);
-                }
+                out.forgot(state.forget(&known, &self.spec.key_schema)?);
             }
         }
         if slots.is_empty() {
@@ -361,11 +358,11 @@ impl OperatorPart for Aggregate {
                 out.new_keys = numbers;
             }
         }
-        if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
+        if let (Some(by), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
             if self.spec.emit == Emit::Closed {
                 self.emit(&groups.due(until), &Memory { groups, elements }, &mut out.rows)?;
             }
-            ForgetBy::forget(until, &self.spec.key_schema, groups, out)?;
+            by.forget(until, &self.spec.key_schema, groups, out)?;
             for ((held, state), out) in self.elements.iter().zip(elements.iter_mut()).zip(outs) {
                 held.forget(batch, state, out)?;
             }

@@ -21,7 +21,7 @@ use super::{
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
-use crate::state::{Spread, StateTable};
+use crate::state::{Asked, Spread, StateTable};
 
 /// What all partitions of a chain share.
 ///
@@ -66,7 +66,7 @@ impl OperatorSpec for ChainSpec {
             role: Role::Own,
         };
         // What belongs to a group lies where the group lies.
-        let spread = |members| Some(Spread { codec: self.codec.clone(), columns: aggregate.keys.len(), members });
+        let spread = |asked| Some(Spread { codec: self.codec.clone(), columns: aggregate.keys.len(), asked });
         let elements = self.elements().enumerate().map(|(n, (elements, codec))| {
             let (keys, values) = (elements.keys.fields(), &elements.rows.fields()[elements.keys.fields().len()..]);
             StateSpec {
@@ -74,7 +74,7 @@ impl OperatorSpec for ChainSpec {
                 keys: elements.keys.clone(),
                 codec: codec.clone(),
                 stored: StateSchema::new(&elements.name, keys, &values.iter().cloned().collect(), BTreeMap::new()),
-                spread: spread(true),
+                spread: spread(Asked::Group),
                 forget: elements.forget,
                 kind: "stateStoreSave",
                 bound: match elements.keep {
@@ -93,7 +93,7 @@ impl OperatorSpec for ChainSpec {
             keys: distinct.keys.clone(),
             codec: codec.clone(),
             stored: StateSchema::new(&distinct.name, distinct.keys.fields(), Schema::empty().fields(), BTreeMap::new()),
-            spread: spread(false),
+            spread: spread(Asked::Key),
             forget: distinct.forget,
             kind: "dedupe",
             bound: self.bound_in_group("one row a value", ""),

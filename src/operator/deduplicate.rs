@@ -180,8 +180,8 @@ impl OperatorPart for Deduplicate {
             out.upserts.push(state.write(fresh, columns, values, times.as_deref())?);
             out.rows = std::mem::take(&mut self.rows);
         }
-        if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
-            ForgetBy::forget(until, &self.spec.keys, state, &mut out)?;
+        if let (Some(by), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
+            by.forget(until, &self.spec.keys, state, &mut out)?;
         }
         Ok(vec![out])
     }

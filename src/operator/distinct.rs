@@ -97,8 +97,8 @@ impl OperatorPart for Distinct {
             out.upserts.push(rows.clone());
             out.rows.push(rows);
         }
-        if let (Some(_), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
-            ForgetBy::forget(until, &self.spec.keys, state, &mut out)?;
+        if let (Some(by), Some(until)) = (self.spec.forget, ForgetBy::until(batch)) {
+            by.forget(until, &self.spec.keys, state, &mut out)?;
         }
         Ok(vec![out])
     }
@@ -145,14 +145,15 @@ mod tests {
             let info = BatchInfo { watermark, ..BatchInfo::default() };
             distinct.push(0, &KeyedDelta { rows, keys, select: None }, &info, &mut [&mut state]).unwrap();
             let out = distinct.finish(&info, &mut [&mut state]).unwrap().remove(0);
-            (pairs(&out.rows), pairs(&out.deletes), state.len())
+            assert!(out.deletes.is_empty());
+            (pairs(&out.rows), (out.forgotten_until, out.removed), state.len())
         };
         let out = batch(&[(0, &[Some(1), Some(2), None]), (0, &[Some(2)]), (20, &[Some(1)]), (30, &[])], None);
-        assert_eq!(out, (vec![(0, 1), (0, 2), (20, 1)], vec![], 3));
+        assert_eq!(out, (vec![(0, 1), (0, 2), (20, 1)], (None, 0), 3));
         let out = batch(&[(0, &[Some(3), Some(1)]), (20, &[Some(1)])], Some(10));
-        assert_eq!(out, (vec![(0, 3)], vec![(0, 1), (0, 2), (0, 3)], 1));
+        assert_eq!(out, (vec![(0, 3)], (Some(10_000), 3), 1));
         let out = batch(&[], Some(29));
-        assert_eq!(out, (vec![], vec![], 1));
-        assert_eq!(batch(&[], Some(30)), (vec![], vec![(20, 1)], 0));
+        assert_eq!(out, (vec![], (None, 0), 1));
+        assert_eq!(batch(&[], Some(30)), (vec![], (Some(30_000), 1), 0));
     }
 }

@@ -166,7 +166,7 @@ impl Elements {
     /// Internal.
     pub fn forget(&self, batch: &BatchInfo, state: &mut StateTable, out: &mut Output) -> Result<()> {
         match (self.spec.forget, ForgetBy::until(batch)) {
-            (Some(_), Some(until)) => ForgetBy::forget(until, &self.spec.keys, state, out),
+            (Some(by), Some(until)) => by.forget(until, &self.spec.keys, state, out),
             _ => Ok(()),
         }
     }
@@ -237,10 +237,7 @@ impl Elements {
         counts.iter_mut().zip(&before).for_each(|(count, before)| *count += before);
         if self.spec.keep == Keep::Signed {
             let gone = settle(&mut changed, &mut counts, &mut first, &before, state)?;
-            if let Some(keys) = state.forget(&gone, &self.spec.keys)? {
-                out.removed += keys.num_rows() as u64;
-                out.deletes.push(keys);
-            }
+            out.forgot(state.forget(&gone, &self.spec.keys)?);
             if changed.is_empty() {
                 return Ok(());
             }
@@ -388,8 +385,9 @@ mod tests {
             self.elements.write(&mut self.state, &mut out).unwrap();
             self.elements.forget(&info, &mut self.state, &mut out).unwrap();
             let count = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum();
-            assert_eq!((out.updated, out.removed), (count(&out.upserts) as u64, count(&out.deletes) as u64));
-            (count(&out.upserts), count(&out.deletes))
+            assert_eq!((out.updated, count(&out.deletes)), (count(&out.upserts) as u64, 0));
+            assert_eq!(out.forgotten_until, (out.removed > 0).then(|| ForgetBy::until(&info)).flatten());
+            (count(&out.upserts), out.removed as usize)
         }
 
         /// The elements of a window, as text.
@@ -417,7 +415,7 @@ mod tests {
         assert_eq!(partition.end(None), (1, 0));
         assert_eq!(partition.read(0), "2 NULL 2 1");
         // As after a restart.
-        partition.state.index_members().unwrap();
+        partition.state.loaded().unwrap();
         partition.push(&[(0, Some(&[Some(0.5)]))]);
         assert_eq!(partition.end(Some(29)), (1, 5));
         assert_eq!((partition.read(0), partition.read(20)), (String::new(), "9".into()));
@@ -445,7 +443,7 @@ mod tests {
         assert_eq!(partition.end(None), (1, 0));
         let read = partition.read(0);
         assert_eq!(read, "NULL 1 3");
-        partition.state.index_members().unwrap();
+        partition.state.loaded().unwrap();
         assert_eq!(partition.read(0), read);
     }
     #[test]
@@ -460,7 +458,7 @@ mod tests {
         assert_eq!((partition.end(None), partition.state.len()), ((2, 1), 3));
         assert_eq!((partition.read(0), partition.read(20)), ("1 3".into(), "9".into()));
         // As after a restart. A zero is taken back by the other zero.
-        partition.state.index_members().unwrap();
+        partition.state.loaded().unwrap();
         partition.change(&[(0, &[(Some(-0.0), 1), (Some(3.0), -1)])]);
         assert_eq!(partition.end(None), (1, 1));
         assert_eq!(partition.read(0), "0 1");

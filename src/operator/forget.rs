@@ -53,10 +53,14 @@ impl ForgetBy {
     ///
     /// # Errors
     /// Internal.
-    pub fn forget(until: i64, keys: &SchemaRef, state: &mut StateTable, out: &mut Output) -> Result<()> {
-        if let Some(keys) = state.forget_due(until, keys)? {
-            out.removed += keys.num_rows() as u64;
-            out.deletes.push(keys);
+    pub fn forget(self, until: i64, keys: &SchemaRef, state: &mut StateTable, out: &mut Output) -> Result<()> {
+        if let Lasts::Calendar(_) = self.lasts {
+            // When a local day ends is a rule that may be another when the state is loaded: what went is said key by key.
+            let due = state.due(until);
+            out.forgot(state.forget(&due, keys)?);
+            state.settle(&[], until);
+        } else {
+            out.forgot_until(until, state.forget_due(until)?.len());
         }
         Ok(())
     }

@@ -25,8 +25,8 @@ use super::node::{OperatorPart, OperatorSpec, Role, StateSpec};
 use crate::delta::calendar::Lasts;
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
-use crate::state::Spread;
 use crate::state::schema::StateSchema;
+use crate::state::{Asked, Spread};
 
 /// What becomes of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl OperatorSpec for JoinSpec {
                 codec: side.codec.clone(),
                 stored: StateSchema::new(&side.name, side.keys.fields(), &values, Default::default())
                     .made_by(Some(self.text.clone())),
-                spread: Some(Spread { codec: self.codec.clone(), columns: self.width, members: false }),
+                spread: Some(Spread { codec: self.codec.clone(), columns: self.width, asked: Asked::Slot }),
                 forget: side.until.map(|_| ForgetBy { column: self.width + 1, lasts: Lasts::NOTHING }),
                 kind: "symmetricHashJoin",
                 bound: side.bound.clone(),

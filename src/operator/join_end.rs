@@ -79,7 +79,7 @@ impl Part {
                 gone.push(slot);
             }
         }
-        self.removed(side, state.forget(&gone, &self.spec.sides[side].keys)?);
+        self.written[side].forgot(state.forget(&gone, &self.spec.sides[side].keys)?);
         Ok(())
     }
 
@@ -87,23 +87,15 @@ impl Part {
     fn forget_due(&mut self, side: usize, batch: &BatchInfo, state: &mut StateTable) -> Result<()> {
         let spec = self.spec.clone();
         let (Some(_), Some(until)) = (spec.sides[side].until, ForgetBy::until(batch)) else { return Ok(()) };
-        let due = state.due(until);
         if let (true, Some(mark)) = (spec.finals && spec.sides[side].kept, spec.kind.shows(false)) {
-            let alone: Vec<Slot> = due.iter().copied().filter(|slot| self.index[side].matches(*slot) == 0).collect();
+            let mut alone = state.due(until);
+            alone.retain(|slot| self.index[side].matches(*slot) == 0);
             self.show_kept(side, &alone, mark, true, state)?;
         }
-        for slot in due {
-            self.index[side].unlink(slot);
-        }
-        self.removed(side, state.forget_due(until, &spec.sides[side].keys)?);
+        let gone = state.forget_due(until)?;
+        gone.iter().for_each(|slot| self.index[side].unlink(*slot));
+        self.written[side].forgot_until(until, gone.len());
         Ok(())
-    }
-
-    fn removed(&mut self, side: usize, keys: Option<arrow::array::RecordBatch>) {
-        if let Some(keys) = keys {
-            self.written[side].removed += keys.num_rows() as u64;
-            self.written[side].deletes.push(keys);
-        }
     }
 
     /// Writes the rows anew that have another number of partners.

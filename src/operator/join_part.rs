@@ -299,8 +299,7 @@ impl Part {
         let identity = side.weight.as_ref().map(|(_, codec)| codec.encode(&payload, taken.len())).transpose()?;
         values.extend(payload);
         let state = &mut *states[n];
-        let mut slots = Vec::with_capacity(taken.len());
-        state.find_or_insert_all(&side.codec.encode(&keys, taken.len())?, None, taken.len(), &mut slots);
+        let slots = state.append(taken.len());
         for (at, slot) in slots.iter().enumerate() {
             let hash = identity.as_ref().map_or(0, |keys| keys.hashes[at]);
             self.index[n].link(chains[at], *slot, counts[at], hash, true);

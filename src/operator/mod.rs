@@ -140,13 +140,33 @@ pub struct Output {
     pub new_keys: Vec<u32>,
     /// What the state's delta file of this version holds: rows written …
     pub upserts: Vec<RecordBatch>,
-    /// … and keys forgotten.
+    /// … keys taken out …
     pub deletes: Vec<RecordBatch>,
+    /// … and the time up to which rows were forgotten, in microseconds, where any was.
+    pub forgotten_until: Option<i64>,
     /// Rows that were dropped as their key was there already, where that is what the operator does.
     pub duplicates: Option<u64>,
     /// Rows of the state that this batch wrote and removed.
     pub updated: u64,
     pub removed: u64,
+}
+
+impl Output {
+    /// Keys were taken out of the state.
+    fn forgot(&mut self, keys: Option<RecordBatch>) {
+        if let Some(keys) = keys {
+            self.removed += keys.num_rows() as u64;
+            self.deletes.push(keys);
+        }
+    }
+
+    /// So many rows were forgotten by their time.
+    fn forgot_until(&mut self, until: i64, rows: usize) {
+        if rows > 0 {
+            self.removed += rows as u64;
+            self.forgotten_until = Some(until);
+        }
+    }
 }
 
 /// An operator's first table, and the others that it remembers in.

@@ -35,7 +35,7 @@ use crate::delta::keys::KeyCodec;
 use crate::delta::time::time_values;
 use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
-use crate::state::{Slot, Spread, StateTable, select_rows};
+use crate::state::{Asked, Slot, Spread, StateTable, select_rows};
 
 /// What all partitions of an OVER share.
 pub struct OverSpec {
@@ -114,7 +114,7 @@ impl OperatorSpec for OverSpec {
             codec: self.row_codec.clone(),
             stored: StateSchema::new(&self.name, self.keys.fields(), &behind(&self.rows, &self.keys), BTreeMap::new())
                 .made_by(Some(self.text.clone())),
-            spread: Some(Spread { codec: self.codec.clone(), columns: self.width, members: false }),
+            spread: Some(Spread { codec: self.codec.clone(), columns: self.width, asked: Asked::Key }),
             forget: Some(self.due),
             kind: "over",
             bound: self.bound.clone(),
@@ -320,11 +320,10 @@ impl OperatorPart for Over {
             for id in touched {
                 self.let_go(id, until, &mut index, &mut gone);
             }
-            if let (Some(running), Some(out), Some(by)) =
-                (others.first_mut(), of_others.first_mut(), &self.spec.running)
-                && self.spec.ends.is_some()
+            if let (Some(running), Some(out), Some(by), Some(ends)) =
+                (others.first_mut(), of_others.first_mut(), &self.spec.running, self.spec.ends)
             {
-                ForgetBy::forget(until, &by.keys, running, out)?;
+                ends.forget(until, &by.keys, running, out)?;
             }
         }
         self.keep(gone, state, own)?;
@@ -561,10 +560,7 @@ impl Over {
             out.updated += stays.len() as u64;
         }
         state.forget(&passed, &keys)?;
-        if let Some(keys) = state.forget(&gone, &keys)? {
-            out.removed += keys.num_rows() as u64;
-            out.deletes.push(keys);
-        }
+        out.forgot(state.forget(&gone, &keys)?);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::{BatchInfo, KeyedDelta, Output};
 use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
-use crate::state::{Slot, Spread, StateTable, select_rows};
+use crate::state::{Asked, Slot, Spread, StateTable, select_rows};
 
 /// What rows are made of, how they are ordered, and which of them are remembered.
 pub struct RankedSpec {
@@ -53,7 +53,7 @@ impl RankedSpec {
             codec: self.row_codec.clone(),
             stored: StateSchema::new(name, self.keys.fields(), &values, BTreeMap::new())
                 .made_by(Some(text.to_string())),
-            spread: Some(Spread { codec: self.codec.clone(), columns: self.partition, members: false }),
+            spread: Some(Spread { codec: self.codec.clone(), columns: self.partition, asked: Asked::Key }),
             forget: self.forget,
             kind,
             bound,
@@ -263,10 +263,7 @@ impl Ranked {
     /// # Errors
     /// Internal.
     pub fn forget(spec: &RankedSpec, gone: &[Slot], state: &mut StateTable, out: &mut Output) -> Result<()> {
-        if let Some(keys) = state.forget(gone, &spec.keys)? {
-            out.removed += keys.num_rows() as u64;
-            out.deletes.push(keys);
-        }
+        out.forgot(state.forget(gone, &spec.keys)?);
         Ok(())
     }
 
@@ -294,9 +291,11 @@ impl Ranked {
         state: &mut StateTable,
         out: &mut Output,
     ) -> Result<()> {
-        let Some(until) = ForgetBy::until(batch).filter(|_| !partitions.is_empty()) else { return Ok(()) };
+        let (Some(by), Some(until), false) = (spec.forget, ForgetBy::until(batch), partitions.is_empty()) else {
+            return Ok(());
+        };
         let index = self.index()?;
         partitions.iter().for_each(|partition| drop(index.remove(partition)));
-        ForgetBy::forget(until, &spec.keys, state, out)
+        by.forget(until, &spec.keys, state, out)
     }
 }

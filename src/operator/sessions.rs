@@ -31,7 +31,7 @@ use crate::delta::keys::{KeyCodec, Keys};
 use crate::delta::time::{micros_ceil, time_array, time_values, unit_of};
 use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
-use crate::state::{Slot, Spread, StateTable};
+use crate::state::{Asked, Slot, Spread, StateTable};
 
 /// What all partitions share.
 pub struct SessionSpec {
@@ -98,7 +98,7 @@ impl OperatorSpec for SessionSpec {
             stored: StateSchema::new(&spec.name, spec.key_schema.fields(), &values, functions)
                 .made_by(spec.casts.clone()),
             // All sessions of a key lie in one partition: any of them may touch the next row.
-            spread: Some(Spread { codec: self.key.clone(), columns: self.width(), members: false }),
+            spread: Some(Spread { codec: self.key.clone(), columns: self.width(), asked: Asked::Key }),
             forget: spec.forget,
             kind: "sessionWindowStateStoreSaveExec",
             bound,
@@ -239,10 +239,7 @@ impl Sessions {
         // A session that keeps its start keeps its key, and is written over.
         let absorbed = merged.old.iter().filter(|(old, number)| old.start != merged.sessions[*number as usize].start);
         let absorbed: Vec<Slot> = absorbed.map(|(session, _)| session.slot).collect();
-        if let Some(keys) = state.forget(&absorbed, &spec.key_schema)? {
-            out.removed += keys.num_rows() as u64;
-            out.deletes.push(keys);
-        }
+        out.forgot(state.forget(&absorbed, &spec.key_schema)?);
         let (keys, encoded) = self.keys_of(pieces, merged)?;
         let mut slots = Vec::with_capacity(total);
         state.find_or_insert_all(&encoded, None, total, &mut slots);
@@ -325,7 +322,7 @@ impl Sessions {
         let unit = unit_of(keys[width].data_type())?;
         let encoded = self.spec.key.encode(&keys[..width], due.len())?;
         index.forget(&encoded, |session| micros_ceil(by.lasts.end(session.end, unit), unit) <= until);
-        ForgetBy::forget(until, &self.spec.aggregate.key_schema, state, out)
+        by.forget(until, &self.spec.aggregate.key_schema, state, out)
     }
 
     fn emit(&self, slots: &[Slot], state: &StateTable, rows: &mut Vec<RecordBatch>) -> Result<()> {

@@ -74,11 +74,6 @@ impl ByTime {
         }
     }
 
-    /// Forgets all times.
-    pub fn clear_all(&mut self) {
-        *self = ByTime::default();
-    }
-
     /// The slots whose time is at or before `time`, in order of time.
     pub fn due(&self, time: i64) -> Vec<Slot> {
         let mut due = Vec::new();
@@ -104,6 +99,30 @@ impl ByTime {
             }
         }
         due
+    }
+
+    /// Takes the times away that are at or before `time`, and answers their slots.
+    pub fn take_due(&mut self, time: i64) -> Vec<Slot> {
+        let mut due = Vec::new();
+        let times = &mut self.times;
+        for (at, bucket) in self.buckets.range(..=bucket_of(time)) {
+            for slot in &bucket.slots {
+                let of = &mut times[*slot as usize];
+                // Another bucket's, or taken already.
+                if is_in(*of, *at) && *of <= time {
+                    *of = NEVER;
+                    due.push(*slot);
+                }
+            }
+        }
+        self.live -= due.len();
+        self.pass(time);
+        due
+    }
+
+    /// Whether a slot has a time.
+    pub fn has(&self, slot: Slot) -> bool {
+        self.times.get(slot as usize).is_some_and(|time| *time != NEVER)
     }
 
     /// Whether any slot's time is at or before `time`.
@@ -183,6 +202,7 @@ mod tests {
             times.set(3, 20 * second);
             times.set(3, 10 * second);
             assert_eq!(times.due(10 * second), [1, 2, 3]);
+            assert!(times.has(3) && !times.has(7) && !times.has(9));
             times.clear(1);
             times.clear(9);
             assert!(!times.any_due(9 * second) && times.any_due(10 * second));
@@ -205,10 +225,12 @@ mod tests {
             times.set(slot, i64::from(999 - slot) - 500);
         }
         assert_eq!(times.due(-499), [999, 998]);
-        for slot in times.due(0) {
-            times.clear(slot);
-        }
-        times.pass(0);
+        // A slot whose time went away and came back is taken once.
+        times.clear(999);
+        times.set(999, -500);
+        let mut taken = times.take_due(0);
+        taken.sort_unstable();
+        assert_eq!(taken, (499..1_000).collect::<Vec<_>>());
         assert_eq!((times.entries, times.live, times.first()), (499, 499, Some(1)));
         assert!(!times.any_due(0) && times.any_due(1));
         assert_eq!(times.due(2), [498, 497]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 
-use super::file::{self, Kind, Owner, StateContents, read, write_delta, write_snapshot};
+use super::file::{self, Delta, Kind, Owner, StateContents, read, write_delta, write_snapshot};
 use super::versions::{discard_above, list_versions, purge, recover};
 use crate::checkpoint::failpoint::Action;
 use crate::checkpoint::{FailStore, Failpoints, LocalStore};
@@ -32,11 +32,15 @@ fn keys(range: std::ops::Range<i64>) -> RecordBatch {
     rows(range).project(&[0]).unwrap()
 }
 
+fn changed(upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Delta {
+    Delta { upserts: upserts.to_vec(), deletes: deletes.to_vec(), forgotten_until: None }
+}
+
 /// Deltas 0 to 6, snapshots 2 and 4.
 fn make(store: &LocalStore) {
     for version in 0..7 {
         let n = version as i64 * 10;
-        write_delta(store, FOLDER, &owner(), version, &[rows(n..n + 5), rows(n + 5..n + 9)], &[keys(n..n + 2)])
+        write_delta(store, FOLDER, &owner(), version, &changed(&[rows(n..n + 5), rows(n + 5..n + 9)], &[keys(n..n + 2)]))
             .unwrap();
         if version == 2 || version == 4 {
             write_snapshot(store, FOLDER, &owner(), version, [rows(0..n), rows(n..n + 9)].map(Ok).into_iter()).unwrap();
@@ -64,9 +68,12 @@ fn files_come_back_as_they_were_written() {
         (vec![rows(0..40), rows(40..49)], vec![], None)
     );
     // Without rows; and only with deletes, beside an empty batch.
-    let length = write_delta(&store, FOLDER, &owner(), 7, &[], &[]).unwrap();
+    let length = write_delta(&store, FOLDER, &owner(), 7, &changed(&[], &[])).unwrap();
     assert_eq!(fs::read(dir.path().join("state/agg/7.delta")).unwrap().len() as u64, length);
-    write_delta(&store, FOLDER, &owner(), 8, &[rows(0..0)], &[keys(1..3)]).unwrap();
+    write_delta(&store, FOLDER, &owner(), 8, &changed(&[rows(0..0)], &[keys(1..3)])).unwrap();
+    let forgot = Delta { forgotten_until: Some(-1), ..Delta::default() };
+    write_delta(&store, FOLDER, &owner(), 9, &forgot).unwrap();
+    assert_eq!(delta(&store, 9).unwrap().index.forgotten_until, Some(-1));
     assert!(delta(&store, 7).unwrap().upserts.is_empty());
     assert_eq!(delta(&store, 8).unwrap().deletes, [keys(1..3)]);
 }
@@ -75,7 +82,7 @@ fn files_come_back_as_they_were_written() {
 fn an_index_is_as_documented() {
     let dir = tempfile::tempdir().unwrap();
     let owner = Owner { operator: "aggregate".into(), schema: "8f175f73".into() };
-    write_delta(&LocalStore::new(dir.path()), FOLDER, &owner, 7, &[], &[]).unwrap();
+    write_delta(&LocalStore::new(dir.path()), FOLDER, &owner, 7, &changed(&[], &[])).unwrap();
     let bytes = fs::read(dir.path().join("state/agg/7.delta")).unwrap();
     let index = std::str::from_utf8(&bytes[8..bytes.len() - 28]).unwrap();
     let page = include_str!("../../docs/checkpoint.md");
@@ -203,11 +210,11 @@ fn a_run_that_died_before_its_commit_is_taken_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = LocalStore::new(dir.path());
     make(&store);
-    assert!(matches!(write_delta(&store, FOLDER, &owner(), 6, &[], &[]), Err(Error::Conflict { .. })));
+    assert!(matches!(write_delta(&store, FOLDER, &owner(), 6, &changed(&[], &[])), Err(Error::Conflict { .. })));
     discard_above(&store, FOLDER, Some(3)).unwrap();
     let left = list_versions(&store, FOLDER).unwrap();
     assert_eq!((left.deltas.last(), left.snapshots.last()), (Some(&3), Some(&2)));
-    write_delta(&store, FOLDER, &owner(), 4, &[], &[]).unwrap();
+    write_delta(&store, FOLDER, &owner(), 4, &changed(&[], &[])).unwrap();
     discard_above(&store, FOLDER, None).unwrap();
     assert_eq!(list_versions(&store, FOLDER).unwrap(), Default::default());
     fs::write(dir.path().join("state/agg/4.delta.bak"), "").unwrap();
@@ -220,19 +227,19 @@ fn failures_while_writing_leave_no_half_file() {
     let failpoints = Failpoints::default();
     let store = FailStore::checkpoint(Arc::new(LocalStore::new(dir.path())), failpoints.clone());
     failpoints.arm("state.write", 1, Action::Enospc).unwrap();
-    let full = write_delta(&store, FOLDER, &owner(), 0, &[rows(0..9)], &[]).unwrap_err();
+    let full = write_delta(&store, FOLDER, &owner(), 0, &changed(&[rows(0..9)], &[])).unwrap_err();
     assert!(matches!(full, Error::Io { kind: std::io::ErrorKind::StorageFull, .. }), "{full:?}");
     let broken = [Ok(rows(0..9)), Err(Error::conflict("the rows ended"))];
     let broken = write_snapshot(&store, FOLDER, &owner(), 0, broken.into_iter()).unwrap_err();
     assert_eq!(broken.to_string(), "the rows ended");
-    let mixed = write_delta(&store, FOLDER, &owner(), 0, &[rows(0..1), keys(0..1)], &[]).unwrap_err();
+    let mixed = write_delta(&store, FOLDER, &owner(), 0, &changed(&[rows(0..1), keys(0..1)], &[])).unwrap_err();
     assert!(matches!(mixed, Error::Internal { .. }), "{mixed:?}");
     let strict = RecordBatch::try_from_iter([("k", Arc::new(StringArray::from(vec!["a"])) as ArrayRef)]).unwrap();
-    let nulls = write_delta(&store, FOLDER, &owner(), 0, &[strict, keys(0..1)], &[]).unwrap_err();
+    let nulls = write_delta(&store, FOLDER, &owner(), 0, &changed(&[strict, keys(0..1)], &[])).unwrap_err();
     assert!(matches!(nulls, Error::Internal { .. }), "{nulls:?}");
     assert_eq!(fs::read_dir(dir.path().join(FOLDER)).unwrap().count(), 0);
     failpoints.arm("state.write", 1, Action::Torn(40)).unwrap();
-    write_delta(&store, FOLDER, &owner(), 0, &[rows(0..9)], &[]).unwrap_err();
+    write_delta(&store, FOLDER, &owner(), 0, &changed(&[rows(0..9)], &[])).unwrap_err();
     assert!(failpoints.is_killed());
     assert!(!file::is_intact(&store, FOLDER, Kind::Delta, 0).unwrap());
 }

@@ -4,7 +4,7 @@
 //! "LEVSTATE"  8 bytes
 //! upserts     an Arrow IPC stream, LZ4 buffers; absent where there is no such row
 //! deletes     likewise; never in a snapshot
-//! index       JSON: whose state, which version, and the length and rows of each section
+//! index       JSON: whose state, which version, up to which time rows were forgotten, and each section's length and rows
 //! footer      28 bytes: format, u32 · where the index begins, u64 · its length, u32 · CRC-32C of all before
 //!             this sum, u32 · "LEVSTEND"
 //! ```
@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Store;
 use crate::error::{Error, Result};
 
-const FORMAT: u32 = 1;
+/// 2 came with `forgotten_until`; files of 1 are read.
+const FORMAT: u32 = 2;
 const BEGIN: &[u8; 8] = b"LEVSTATE";
 const END: &[u8; 8] = b"LEVSTEND";
 const FOOTER: usize = 28;
@@ -66,6 +67,20 @@ pub struct Index {
     pub base: Option<u64>,
     pub upserts: Section,
     pub deletes: Section,
+    /// See [`Delta::forgotten_until`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgotten_until: Option<i64>,
+}
+
+/// What a batch changed in a state.
+#[derive(Debug, Clone, Default)]
+pub struct Delta {
+    /// Rows written, keys and values; then …
+    pub upserts: Vec<RecordBatch>,
+    /// … keys taken out; then …
+    pub deletes: Vec<RecordBatch>,
+    /// … all rows forgotten whose time is at or before this, in microseconds.
+    pub forgotten_until: Option<i64>,
 }
 
 /// One part of a file.
@@ -95,21 +110,15 @@ pub fn path(folder: &str, kind: Kind, version: u64) -> String {
     }
 }
 
-/// Writes `<folder>/<version>.delta`: `upserts` are key and value columns, `deletes` key columns only. Every version
-/// has its delta, one without changes too: otherwise a lost one would not be missed. Answers the file's length.
+/// Writes `<folder>/<version>.delta`. Every version has its delta, one without changes too: otherwise a lost one would not
+/// be missed. Answers the file's length.
 ///
 /// # Errors
 /// Conflict: it is there already (what a run left that died before its commit is removed by
 /// [`super::versions::discard_above`]). Io. Internal: batches of different types.
-pub fn write_delta(
-    store: &dyn Store,
-    folder: &str,
-    owner: &Owner,
-    version: u64,
-    upserts: &[RecordBatch],
-    deletes: &[RecordBatch],
-) -> Result<u64> {
+pub fn write_delta(store: &dyn Store, folder: &str, owner: &Owner, version: u64, delta: &Delta) -> Result<u64> {
     let (kind, base) = (Kind::Delta, version.checked_sub(1));
+    let Delta { upserts, deletes, forgotten_until } = delta;
     let (upserts, deletes) = (upserts.iter().cloned().map(Ok), deletes.iter().cloned().map(Ok));
     write(store, &path(folder, kind, version), upserts, deletes, |upserts, deletes| Index {
         kind,
@@ -118,6 +127,7 @@ pub fn write_delta(
         base,
         upserts,
         deletes,
+        forgotten_until: *forgotten_until,
     })
 }
 
@@ -140,6 +150,7 @@ pub fn write_snapshot(
         base: None,
         upserts,
         deletes,
+        forgotten_until: None,
     })
 }
 

@@ -8,6 +8,8 @@
 mod by_time;
 /// One file of state: a delta or a snapshot.
 pub mod file;
+/// Which slot a key has.
+mod key_index;
 /// How far loading has come.
 mod loaded;
 /// Which rows belong to a group.
@@ -22,5 +24,5 @@ mod table;
 pub mod versions;
 
 pub use loaded::Loaded;
-pub use operator_state::{OperatorState, Shape, Spread, Times};
+pub use operator_state::{Asked, OperatorState, Shape, Spread, Times};
 pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

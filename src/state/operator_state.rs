@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
-use super::file::{self, Kind, Owner};
+use super::file::{self, Delta, Kind, Owner, StateContents};
 use super::loaded::Loaded;
 use super::schema::{StateSchema, changed, read_schema, write_schema};
 use super::table::{Frozen, StateTable, select_rows};
@@ -22,8 +22,15 @@ use crate::error::{Error, Result};
 /// Rows of a file from which on threads are worth their start.
 const WORTH_A_THREAD: u64 = 4096;
 
-/// Rows, their keys, and which of them each partition holds.
-type Keyed = (RecordBatch, Keys, Vec<Vec<u32>>);
+/// Rows of a file, with what is made of them.
+struct Keyed {
+    rows: RecordBatch,
+    keys: Keys,
+    /// Which of them each partition holds.
+    parts: Vec<Vec<u32>>,
+    /// When they may be forgotten.
+    times: Option<Vec<i64>>,
+}
 
 /// What a state is made of.
 #[derive(Clone)]
@@ -45,7 +52,8 @@ impl Shape {
     pub fn table(&self) -> StateTable {
         let table = StateTable::new(self.rows.clone(), self.keys.fields().len(), self.codec.clone());
         match &self.spread {
-            Some(by) if by.members => table.with_members(by.codec.clone(), by.columns),
+            Some(Spread { asked: Asked::Group, codec, columns }) => table.with_members(codec.clone(), *columns),
+            Some(Spread { asked: Asked::Slot, .. }) => table.by_slot(),
             _ => table,
         }
     }
@@ -57,12 +65,21 @@ pub struct Spread {
     /// Of these columns.
     pub codec: Arc<KeyCodec>,
     pub columns: usize,
-    /// Rows are also asked for by these columns.
-    pub members: bool,
+    pub asked: Asked,
+}
+
+/// What an operator asks for the rows of its state by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    Key,
+    /// Their key, and the columns that it shares with others.
+    Group,
+    /// Their slots alone, which it remembers itself.
+    Slot,
 }
 
 /// Gives rows, by their columns, the times at which they may be forgotten.
-pub type Times<'a> = dyn Fn(&[ArrayRef]) -> Result<Vec<i64>> + 'a;
+pub type Times<'a> = dyn Fn(&[ArrayRef]) -> Result<Vec<i64>> + Sync + 'a;
 
 /// An operator's state. See the module's documentation.
 pub struct OperatorState {
@@ -96,8 +113,8 @@ impl Since {
 }
 
 impl OperatorState {
-    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives keys their times by so
-    /// many of the first columns, where the operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
+    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives rows their times, where the
+    /// operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
     ///
     /// # Errors
     /// InvalidInput: the checkpoint's state has another schema (old and new are listed). Corrupt, by path. Io.
@@ -105,7 +122,7 @@ impl OperatorState {
         store: Arc<dyn Store>,
         shape: &Shape,
         version: Option<u64>,
-        times: Option<(usize, &Times<'_>)>,
+        times: Option<&Times<'_>>,
         loaded: &Loaded,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
@@ -128,11 +145,8 @@ impl OperatorState {
             notices: Vec::new(),
         };
         if let Some(version) = version {
-            state.load(shape, version, loaded)?;
-            if let Some((columns, times)) = times {
-                state.partitions.iter().try_for_each(|partition| lock(partition).set_times(columns, times))?;
-            }
-            state.partitions.iter().try_for_each(|partition| lock(partition).index_members())?;
+            state.load(shape, version, times, loaded)?;
+            state.partitions.iter().try_for_each(|partition| lock(partition).loaded())?;
         }
         Ok(state)
     }
@@ -145,7 +159,7 @@ impl OperatorState {
         }
     }
 
-    fn load(&mut self, shape: &Shape, version: u64, loaded: &Loaded) -> Result<()> {
+    fn load(&mut self, shape: &Shape, version: u64, times: Option<&Times<'_>>, loaded: &Loaded) -> Result<()> {
         let recovery = versions::recover(self.store.as_ref(), &self.folder, &self.owner, version)?;
         let passed_over = recovery.passed_over.iter();
         self.notices.extend(passed_over.map(|damaged| {
@@ -154,27 +168,25 @@ impl OperatorState {
         if let Some(snapshot) = recovery.snapshot {
             self.since_snapshot.snapshot_bytes = snapshot.index.upserts.bytes;
             let read = (loaded, snapshot.index.upserts.bytes);
-            self.put(shape, snapshot.upserts, Vec::new(), Some(read))?;
+            let all = Delta { upserts: snapshot.upserts, ..Delta::default() };
+            self.put(shape, &all, times, Some(read))?;
         }
         for delta in recovery.deltas {
             let contents = file::read(self.store.as_ref(), &self.folder, &self.owner, Kind::Delta, delta)?;
             self.since_snapshot.deltas += 1;
             self.since_snapshot.delta_bytes += contents.index.upserts.bytes + contents.index.deletes.bytes;
             let read = (loaded, contents.index.upserts.bytes + contents.index.deletes.bytes);
-            self.put(shape, contents.upserts, contents.deletes, Some(read))?;
+            let StateContents { index, upserts, deletes } = contents;
+            let delta = Delta { upserts, deletes, forgotten_until: index.forgotten_until };
+            self.put(shape, &delta, times, Some(read))?;
         }
         Ok(())
     }
 
     /// Puts a file's rows in, every partition by a thread of its own where there are many. `read`: where it is counted, and the file's bytes.
-    fn put(
-        &self,
-        shape: &Shape,
-        upserts: Vec<RecordBatch>,
-        deletes: Vec<RecordBatch>,
-        read: Option<(&Loaded, u64)>,
-    ) -> Result<()> {
-        let rows = upserts.iter().chain(&deletes).map(|batch| batch.num_rows() as u64).sum::<u64>();
+    fn put(&self, shape: &Shape, delta: &Delta, times: Option<&Times<'_>>, read: Option<(&Loaded, u64)>) -> Result<()> {
+        let Delta { upserts, deletes, forgotten_until } = delta;
+        let rows = upserts.iter().chain(deletes).map(|batch| batch.num_rows() as u64).sum::<u64>();
         // Half of the work is to find the keys of rows, and half to put these in.
         let count = |part: usize, put: bool| {
             if let Some((loaded, bytes)) = read.filter(|_| rows > 0) {
@@ -183,7 +195,7 @@ impl OperatorState {
             }
         };
         let width = shape.keys.fields().len();
-        let one = |batch: &RecordBatch| -> Result<Keyed> {
+        let one = |batch: &RecordBatch, times: Option<&Times<'_>>| -> Result<Keyed> {
             let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
             let parts = match &shape.spread {
                 None => split(&keys, self.partitions.len()),
@@ -192,34 +204,38 @@ impl OperatorState {
                     split(&keys, self.partitions.len())
                 }
             };
+            let times = times.map(|times| times(batch.columns())).transpose()?;
             count(batch.num_rows(), false);
-            Ok((batch.clone(), keys, parts))
+            Ok(Keyed { rows: batch.clone(), keys, parts, times })
         };
         let load = |n: usize, upserts: &[Keyed], deletes: &[Keyed]| -> Result<()> {
             let mut table = lock(&self.partitions[n]);
-            for (batch, keys, parts) in upserts {
-                let rows = select_rows(batch, parts[n].clone())?;
-                table.load(rows, keys, &parts[n]);
+            for Keyed { rows, keys, parts, times } in upserts {
+                table.load(select_rows(rows, parts[n].clone())?, keys, &parts[n], times.as_deref());
                 count(parts[n].len(), true);
             }
-            for (_, keys, parts) in deletes {
+            for Keyed { keys, parts, .. } in deletes {
                 table.unload(keys, &parts[n]);
                 count(parts[n].len(), true);
             }
-            Ok(())
+            match forgotten_until {
+                Some(until) => table.forget_due(*until).map(drop),
+                None => Ok(()),
+            }
         };
         if rows < WORTH_A_THREAD {
-            let keyed = |batches: &[RecordBatch]| batches.iter().map(one).collect::<Result<Vec<_>>>();
-            let (upserts, deletes) = (keyed(&upserts)?, keyed(&deletes)?);
+            let keyed =
+                |batches: &[RecordBatch], times| batches.iter().map(|b| one(b, times)).collect::<Result<Vec<_>>>();
+            let (upserts, deletes) = (keyed(upserts, times)?, keyed(deletes, None)?);
             return (0..self.partitions.len()).try_for_each(|n| load(n, &upserts, &deletes));
         }
         // The file's batches are shared out between as many threads as there are partitions.
-        let keyed = |batches: Vec<RecordBatch>| -> Result<Vec<_>> {
+        let keyed = |batches: &[RecordBatch], times: Option<&Times<'_>>| -> Result<Vec<_>> {
             let share = batches.len().div_ceil(self.partitions.len()).max(1);
             std::thread::scope(|scope| {
                 let shares: Vec<_> = batches
                     .chunks(share)
-                    .map(|share| scope.spawn(|| share.iter().map(one).collect::<Result<Vec<_>>>()))
+                    .map(|share| scope.spawn(move || share.iter().map(|b| one(b, times)).collect::<Result<Vec<_>>>()))
                     .collect();
                 let mut all = Vec::with_capacity(batches.len());
                 for share in shares {
@@ -228,7 +244,7 @@ impl OperatorState {
                 Ok(all)
             })
         };
-        let (upserts, deletes) = (keyed(upserts)?, keyed(deletes)?);
+        let (upserts, deletes) = (keyed(upserts, times)?, keyed(deletes, None)?);
         std::thread::scope(|scope| {
             let (load, upserts, deletes) = (&load, &upserts, &deletes);
             let partitions = 0..self.partitions.len();
@@ -241,8 +257,8 @@ impl OperatorState {
     }
 
     /// Writes rows and takes keys out, as a file's are: for a state whose owner keeps its own memory.
-    pub fn apply(&self, shape: &Shape, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<()> {
-        self.put(shape, upserts.to_vec(), deletes.to_vec(), None)
+    pub fn apply(&self, shape: &Shape, delta: &Delta) -> Result<()> {
+        self.put(shape, delta, None, None)
     }
 
     /// The partitions, to be worked on.
@@ -266,8 +282,8 @@ impl OperatorState {
     }
 
     /// Keeps what batch `version` changed. Answers the file's length.
-    pub fn commit(&mut self, version: u64, upserts: &[RecordBatch], deletes: &[RecordBatch]) -> Result<u64> {
-        let bytes = file::write_delta(self.store.as_ref(), &self.folder, &self.owner, version, upserts, deletes)?;
+    pub fn commit(&mut self, version: u64, delta: &Delta) -> Result<u64> {
+        let bytes = file::write_delta(self.store.as_ref(), &self.folder, &self.owner, version, delta)?;
         self.since_snapshot.deltas += 1;
         self.since_snapshot.delta_bytes += bytes;
         Ok(bytes)

@@ -1,7 +1,7 @@
 //! One partition of an operator's memory: key → values, in columns.
 //!
 //! ```text
-//! index    key bytes → slot              one small number a live key
+//! index    key bytes → slot              one small number a live key; left out where an operator keeps the slots itself
 //! slots    slot → (chunk, row)           where its values are
 //! chunks   [keys | values] [keys | values] …   immutable record batches, newest last
 //! ```
@@ -11,18 +11,16 @@
 //! background, and a row whose key was written again later is garbage. Chunks with more garbage than rows are
 //! rewritten a few at a time, and small ones are merged, at a cost in proportion to what the batch changed.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::by_time::ByTime;
+use super::key_index::{KeyIndex, tag};
+use super::members::Members;
+use crate::delta::keys::{KeyCodec, Keys};
+use crate::error::{Error, Result};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::SchemaRef;
-use hashbrown::HashTable;
-
-use super::by_time::ByTime;
-use super::members::Members;
-use crate::delta::keys::{KeyCodec, Keys, same};
-use crate::error::{Error, Result};
 
 /// A live key's number in one partition, until the key is forgotten.
 pub type Slot = u32;
@@ -51,18 +49,6 @@ impl SlotInfo {
 /// No number was given to the slot in this batch.
 pub const NO_NUMBER: u32 = u32::MAX;
 
-/// A key in the index: a part of its hash, so that the key itself is looked at only where it's likely to be the one.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    tag: u32,
-    slot: Slot,
-}
-
-/// The index's hash of a tag: all it knows of a key when it grows.
-fn spread(tag: u32) -> u64 {
-    u64::from(tag).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
 /// So many rows are looked up at a time: the waits for memory of one step overlap each other.
 const BLOCK: usize = 256;
 
@@ -87,9 +73,12 @@ pub struct StateTable {
     schema: SchemaRef,
     key_columns: usize,
     codec: Arc<KeyCodec>,
-    index: HashTable<Entry>,
-    keys: KeyArena,
+    /// Rows that are asked for by their slots alone need none, but while files are loaded.
+    index: Option<KeyIndex>,
+    by_slot: bool,
     slots: Vec<SlotInfo>,
+    /// Slots that are not free.
+    live: usize,
     chunks: Vec<Option<Chunk>>,
     /// Indices of chunks in order of age.
     order: Vec<u32>,
@@ -107,9 +96,10 @@ impl StateTable {
             schema,
             key_columns,
             codec,
-            index: HashTable::new(),
-            keys: KeyArena::default(),
+            index: Some(KeyIndex::default()),
+            by_slot: false,
             slots: Vec::new(),
+            live: 0,
             chunks: Vec::new(),
             order: Vec::new(),
             free: Vec::new(),
@@ -121,6 +111,11 @@ impl StateTable {
     /// The same, whose rows can be asked for by the first `columns` of their keys, as `codec` makes groups of them.
     pub fn with_members(self, codec: Arc<KeyCodec>, columns: usize) -> Self {
         StateTable { members: Some(Members::new(codec, columns)), ..self }
+    }
+
+    /// The same, whose rows are asked for by their slots alone: see [`StateTable::append`].
+    pub fn by_slot(self) -> Self {
+        StateTable { index: None, by_slot: true, ..self }
     }
 
     /// What makes keys of key columns, and back.
@@ -135,28 +130,22 @@ impl StateTable {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.live
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.live == 0
     }
 
     /// The slot of a key, and whether the key is new. A new key has no values until [`StateTable::write`].
     pub fn find_or_insert(&mut self, keys: &Keys, row: usize) -> (Slot, bool) {
-        let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
-        let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
-        if let Some(entry) = self.index.find(spread(tag), is_it) {
-            return (entry.slot, false);
+        if let Some(slot) = self.find(keys, row) {
+            return (slot, false);
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(SlotInfo::FREE);
-            (self.slots.len() - 1) as Slot
-        });
-        self.keys.set(slot, bytes);
-        self.slots[slot as usize].tag = tag;
-        self.index.insert_unique(spread(tag), Entry { tag, slot }, |entry| spread(entry.tag));
+        let slot = self.take_free();
+        self.slots[slot as usize].tag = tag(keys, row);
+        self.index.get_or_insert_default().insert(keys, row, slot);
         (slot, true)
     }
 
@@ -164,24 +153,33 @@ impl StateTable {
     pub fn find_or_insert_all(&mut self, keys: &Keys, select: Option<&[u32]>, rows: usize, out: &mut Vec<Slot>) {
         let count = select.map_or(rows, <[u32]>::len);
         let row_at = |at: usize| select.map_or(at, |select| select[at] as usize);
-        let mut found = [Slot::MAX; BLOCK];
+        let mut found = [None; BLOCK];
         for start in (0..count).step_by(BLOCK) {
             let block = start..count.min(start + BLOCK);
+            let index = self.index.get_or_insert_default();
             for (at, found) in block.clone().zip(&mut found) {
-                let tag = keys.hashes[row_at(at)] as u32;
-                let entry = self.index.find(spread(tag), |entry| entry.tag == tag);
-                *found = entry.map_or(Slot::MAX, |entry| entry.slot);
+                *found = index.likely(tag(keys, row_at(at)));
             }
             for (at, found) in block.clone().zip(&mut found) {
-                if *found != Slot::MAX && !same(self.keys.get(*found), keys.bytes(row_at(at))) {
-                    *found = Slot::MAX;
-                }
+                *found = found.filter(|slot| index.has(*slot, keys, row_at(at)));
             }
             for (at, found) in block.zip(found) {
-                let slot = if found == Slot::MAX { self.find_or_insert(keys, row_at(at)).0 } else { found };
-                out.push(slot);
+                out.push(found.unwrap_or_else(|| self.find_or_insert(keys, row_at(at)).0));
             }
         }
+    }
+
+    /// So many new slots, for rows whose keys are not there yet: their table is [`StateTable::by_slot`].
+    pub fn append(&mut self, count: usize) -> Vec<Slot> {
+        (0..count).map(|_| self.take_free()).collect()
+    }
+
+    fn take_free(&mut self) -> Slot {
+        self.live += 1;
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(SlotInfo::FREE);
+            (self.slots.len() - 1) as Slot
+        })
     }
 
     /// Whether the slot has values already.
@@ -194,17 +192,18 @@ impl StateTable {
         &mut self.slots[slot as usize].number
     }
 
-    /// The key columns of these slots.
+    /// The key columns of these slots, all of which have values where the table is [`StateTable::by_slot`].
     pub fn key_columns(&self, slots: &[Slot]) -> Result<Vec<ArrayRef>> {
-        if self.key_columns == 0 {
-            return Ok(Vec::new());
+        match &self.index {
+            _ if self.key_columns == 0 => Ok(Vec::new()),
+            Some(index) => self.codec.decode(slots.iter().map(|slot| index.key(*slot))),
+            None => self.columns(slots, 0..self.key_columns),
         }
-        self.codec.decode(slots.iter().map(|s| self.keys.get(*s)))
     }
 
-    /// A slot's key as bytes: to order slots as their keys.
+    /// A slot's key as bytes: to order slots as their keys. Nothing where the table is [`StateTable::by_slot`].
     pub fn key_bytes(&self, slot: Slot) -> &[u8] {
-        self.keys.get(slot)
+        self.index.as_ref().map_or(&[], |index| index.key(slot))
     }
 
     /// The value columns of these slots, all of which have values.
@@ -273,29 +272,24 @@ impl StateTable {
         Ok(rows)
     }
 
-    /// Puts rows read from a state file in, over what is there; row n has the key of `keys` row `which[n]`. Times follow
-    /// by [`StateTable::set_times`].
-    pub fn load(&mut self, rows: RecordBatch, keys: &Keys, which: &[u32]) {
+    /// Puts rows read from a state file in, over what is there; row n has the key of `keys` row `which[n]`, and the time of that
+    /// number where the operator forgets by time. [`StateTable::loaded`] ends the loading.
+    pub fn load(&mut self, rows: RecordBatch, keys: &Keys, which: &[u32], times: Option<&[i64]>) {
         let mut slots = Vec::with_capacity(which.len());
         self.find_or_insert_all(keys, Some(which), 0, &mut slots);
+        if let Some(times) = times {
+            for (slot, row) in slots.iter().zip(which) {
+                self.by_time.set(*slot, times[*row as usize]);
+            }
+        }
         self.push_chunk(rows, slots);
     }
 
-    /// Gives every key its time, once everything is loaded: `times` is asked with the first `columns` columns of all slots,
-    /// and those of the key at the least.
-    pub fn set_times(&mut self, columns: usize, times: impl FnOnce(&[ArrayRef]) -> Result<Vec<i64>>) -> Result<()> {
-        let slots = self.slots();
-        self.by_time.clear_all();
-        let mut of = self.key_columns(&slots)?;
-        of.extend(self.columns(&slots, self.key_columns..columns.max(self.key_columns))?);
-        for (slot, time) in slots.iter().zip(times(&of)?) {
-            self.by_time.set(*slot, time);
+    /// Everything is loaded: finds out which rows belong to which group, and lets go of an index that nobody asks.
+    pub fn loaded(&mut self) -> Result<()> {
+        if self.by_slot {
+            self.index = None;
         }
-        Ok(())
-    }
-
-    /// Finds out which rows belong to which group, once everything is loaded.
-    pub fn index_members(&mut self) -> Result<()> {
         let Some(members) = &self.members else { return Ok(()) };
         let mut members = members.emptied();
         let mut slots = self.slots();
@@ -318,13 +312,18 @@ impl StateTable {
     /// (`i64::MAX`) those without a time are due too.
     pub fn due(&self, time: i64) -> Vec<Slot> {
         let mut due = self.by_time.due(time);
-        if time == i64::MAX {
-            let with_time: HashSet<Slot> = due.iter().copied().collect();
-            let mut others: Vec<Slot> = self.slots().into_iter().filter(|slot| !with_time.contains(slot)).collect();
-            others.sort_unstable_by(|a, b| self.key_bytes(*a).cmp(self.key_bytes(*b)));
-            due.append(&mut others);
-        }
+        due.extend(self.timeless(time));
         due
+    }
+
+    /// The slots without a time, at the end of all times.
+    fn timeless(&self, time: i64) -> Vec<Slot> {
+        if time < i64::MAX {
+            return Vec::new();
+        }
+        let mut slots: Vec<Slot> = self.slots().into_iter().filter(|slot| !self.by_time.has(*slot)).collect();
+        slots.sort_unstable_by(|a, b| self.key_bytes(*a).cmp(self.key_bytes(*b)));
+        slots
     }
 
     /// Takes the times of slots away that are due at `time`, which must be all of those: they are remembered, and due no more.
@@ -343,17 +342,20 @@ impl StateTable {
         self.by_time.any_due(time)
     }
 
-    /// Forgets the slots whose time is at or before `time`; answers their keys, as the delta file holds them.
-    pub fn forget_due(&mut self, time: i64, key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        let due = self.due(time);
-        if let Some(members) = &mut self.members {
+    /// Forgets the slots that are due at `time`, and answers them. The delta file holds the time alone.
+    pub fn forget_due(&mut self, time: i64) -> Result<Vec<Slot>> {
+        let timeless = self.timeless(time);
+        let mut due = self.by_time.take_due(time);
+        due.extend(timeless);
+        if self.members.is_some() {
             // The rows of a group end together.
-            let columns = self.codec.decode(due.iter().map(|slot| self.keys.get(*slot)))?;
-            members.remove(&columns, due.len())?;
+            let columns = self.key_columns(&due)?;
+            if let Some(members) = &mut self.members {
+                members.remove(&columns, due.len())?;
+            }
         }
-        let keys = self.forget_slots(&due, key_schema)?;
-        self.by_time.pass(time);
-        Ok(keys)
+        self.forget_all(&due)?;
+        Ok(due)
     }
 
     /// Forgets these slots, each named once; answers their keys, as the delta file holds them.
@@ -367,7 +369,14 @@ impl StateTable {
                 members.remove_rows(&columns, slots)?;
             }
         }
-        self.forget_slots(slots, key_schema)
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        let columns = self.key_columns(slots)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+        let keys = RecordBatch::try_new_with_options(key_schema.clone(), columns, &options).map_err(arrow_error)?;
+        self.forget_all(slots)?;
+        Ok(Some(keys))
     }
 
     /// Lets go of slots that were never written.
@@ -375,36 +384,26 @@ impl StateTable {
         slots.iter().for_each(|slot| self.forget_one(*slot));
     }
 
-    fn forget_slots(&mut self, slots: &[Slot], key_schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        if slots.is_empty() {
-            return Ok(None);
-        }
-        let columns = self.key_columns(slots)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
-        let keys = RecordBatch::try_new_with_options(key_schema.clone(), columns, &options).map_err(arrow_error)?;
+    fn forget_all(&mut self, slots: &[Slot]) -> Result<()> {
         for block in slots.chunks(BLOCK) {
-            // They are looked up before they go, for their memory's sake: see `BLOCK`.
-            let is_there = |slot: &&Slot| {
-                let tag = self.slots[**slot as usize].tag;
-                self.index.find(spread(tag), |entry| entry.slot == **slot).is_some()
-            };
-            std::hint::black_box(block.iter().filter(is_there).count());
+            if let Some(index) = &self.index {
+                // They are looked up before they go, for their memory's sake: see `BLOCK`.
+                let is_there = |slot: &&Slot| index.holds(**slot, self.slots[**slot as usize].tag);
+                std::hint::black_box(block.iter().filter(is_there).count());
+            }
             block.iter().for_each(|slot| self.forget_one(*slot));
         }
-        self.tidy(slots.len() + 8_192)?;
-        Ok(Some(keys))
+        self.tidy(slots.len() + 8_192)
     }
 
-    /// The slot of a key that is there.
+    /// The slot of a key that is there; `None` where the table is [`StateTable::by_slot`].
     pub fn find(&self, keys: &Keys, row: usize) -> Option<Slot> {
-        let (tag, bytes) = (keys.hashes[row] as u32, keys.bytes(row));
-        let is_it = |entry: &Entry| entry.tag == tag && same(self.keys.get(entry.slot), bytes);
-        self.index.find(spread(tag), is_it).map(|entry| entry.slot)
+        self.index.as_ref()?.find(keys, row)
     }
 
-    /// Every slot with values, in no order.
+    /// Every slot with values.
     pub fn slots(&self) -> Vec<Slot> {
-        self.index.iter().map(|entry| entry.slot).filter(|slot| self.has_values(*slot)).collect()
+        (0..self.slots.len() as Slot).filter(|slot| self.has_values(*slot)).collect()
     }
 
     /// All rows, as a snapshot file holds them: frozen, so that another thread can write them.
@@ -420,22 +419,20 @@ impl StateTable {
         let members = self.members.as_ref().map_or(0, |members| members.memory(self.len()));
         chunks
             + members
-            + self.keys.memory()
+            + self.index.as_ref().map_or(0, KeyIndex::memory)
             + self.slots.len() * size_of::<SlotInfo>()
-            + self.index.capacity() * 9
             + self.by_time.memory()
     }
 
     fn forget_one(&mut self, slot: Slot) {
-        let SlotInfo { tag, .. } = self.slots[slot as usize];
-        if let Ok(entry) = self.index.find_entry(spread(tag), |entry| entry.slot == slot) {
-            entry.remove();
+        let SlotInfo { place, tag, .. } = std::mem::replace(&mut self.slots[slot as usize], SlotInfo::FREE);
+        if let Some(index) = &mut self.index {
+            index.remove(slot, tag);
         }
-        self.kill(self.slots[slot as usize].place);
-        self.slots[slot as usize] = SlotInfo::FREE;
+        self.kill(place);
         self.by_time.clear(slot);
-        self.keys.clear(slot);
         self.free.push(slot);
+        self.live -= 1;
     }
 
     fn kill(&mut self, place: Place) {
@@ -552,77 +549,4 @@ pub fn select_rows(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch> {
 
 fn arrow_error(error: arrow::error::ArrowError) -> Error {
     Error::internal(format!("state: {error}"))
-}
-
-/// Key bytes by slot. While all keys have one length they lie side by side without offsets.
-#[derive(Default)]
-struct KeyArena {
-    bytes: Vec<u8>,
-    /// The common length, while there is one.
-    width: Option<usize>,
-    /// slot → (start, length), once lengths differ.
-    spans: Vec<(u64, u32)>,
-    garbage: usize,
-}
-
-impl KeyArena {
-    fn get(&self, slot: Slot) -> &[u8] {
-        match self.width {
-            Some(width) => &self.bytes[slot as usize * width..(slot as usize + 1) * width],
-            None => {
-                let (start, len) = self.spans[slot as usize];
-                &self.bytes[start as usize..start as usize + len as usize]
-            }
-        }
-    }
-
-    fn set(&mut self, slot: Slot, key: &[u8]) {
-        if self.bytes.is_empty() && self.spans.is_empty() {
-            self.width = Some(key.len());
-        }
-        if let Some(width) = self.width {
-            if width == key.len() {
-                let end = (slot as usize + 1) * width;
-                if self.bytes.len() < end {
-                    self.bytes.resize(end, 0);
-                }
-                self.bytes[end - width..end].copy_from_slice(key);
-                return;
-            }
-            let slots = self.bytes.len().checked_div(width).unwrap_or(slot as usize);
-            self.spans = (0..slots).map(|s| ((s * width) as u64, width as u32)).collect();
-            self.width = None;
-        }
-        if self.spans.len() <= slot as usize {
-            self.spans.resize(slot as usize + 1, (0, 0));
-        }
-        self.spans[slot as usize] = (self.bytes.len() as u64, key.len() as u32);
-        self.bytes.extend_from_slice(key);
-    }
-
-    fn clear(&mut self, slot: Slot) {
-        if self.width.is_some() {
-            return;
-        }
-        self.garbage += self.spans[slot as usize].1 as usize;
-        self.spans[slot as usize] = (0, 0);
-        if self.garbage > self.bytes.len() / 2 + 4_096 {
-            self.compact();
-        }
-    }
-
-    fn compact(&mut self) {
-        let mut bytes = Vec::with_capacity(self.bytes.len() - self.garbage);
-        for (start, len) in &mut self.spans {
-            let from = *start as usize;
-            *start = bytes.len() as u64;
-            bytes.extend_from_slice(&self.bytes[from..from + *len as usize]);
-        }
-        self.bytes = bytes;
-        self.garbage = 0;
-    }
-
-    fn memory(&self) -> usize {
-        self.bytes.capacity() + self.spans.capacity() * 16
-    }
 }
