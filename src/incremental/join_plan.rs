@@ -1,4 +1,4 @@
-//! What a plan with joins of streams is made before it is cut: subqueries over streams become joins, conditions go to the
+//! What a plan is made before it is cut. DISTINCT over static tables becomes a grouping; subqueries over streams become joins, conditions go to the
 //! joins that they are of, and joins are handed only the columns that something reads; a Top-N and an OVER are too.
 //!
 //! DataFusion's optimizer would do all of this, and more than can be had here: it would also move what decides about late
@@ -19,8 +19,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 
+use super::static_semi;
 use crate::parser::OutputMode;
 use crate::planner::join_bounds::is_join_of_streams;
 use crate::planner::over;
@@ -33,7 +35,9 @@ use crate::planner::{any, reads_stream};
 /// # Errors
 /// Of DataFusion, for a subquery that it can't make a join of.
 pub fn prepare(state: &SessionState, plan: LogicalPlan, mode: OutputMode) -> DfResult<LogicalPlan> {
-    let mut plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
+    let plan = plan.transform_down(|node| join_subqueries(state, node))?.data;
+    let plan = plan.transform_up(keys_of_streams)?.data;
+    let mut plan = plan.transform_up_with_subqueries(|node| group_distinct(state, node))?.data;
     if mode != OutputMode::Append && any(&plan, asks_streams) {
         let all = joins_all(state);
         plan = plan.transform_down(|node| join_values(&all, node))?.data;
@@ -71,10 +75,26 @@ fn join_subqueries(state: &SessionState, node: LogicalPlan) -> DfResult<Transfor
             _ => false,
         })
     })?;
-    if !streams || !reads_stream(&filter.input) {
+    if !streams {
         return Ok(Transformed::no(node));
     }
     DecorrelatePredicateSubquery::new().rewrite(node, state)
+}
+
+/// DISTINCT over static tables as a grouping, which is what a fragment runs.
+fn group_distinct(state: &SessionState, node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Distinct(_) if !reads_stream(&node) => ReplaceDistinctWithAggregate::new().rewrite(node, state),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// See [`static_semi::join_keys`].
+fn keys_of_streams(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    Ok(match static_semi::join_keys(&node)? {
+        Some(joined) => Transformed::yes(joined),
+        None => Transformed::no(node),
+    })
 }
 
 /// Whether a node asks for the value of a subquery over a stream.

@@ -30,6 +30,7 @@ mod rehearsal;
 mod retract;
 mod session_rows;
 mod sessions;
+mod static_semi;
 mod survey;
 mod tap;
 mod top;

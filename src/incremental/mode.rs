@@ -25,7 +25,9 @@ pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
             let (left, right) = (reads_stream(&join.left), reads_stream(&join.right));
             match (left, right, join.join_type) {
                 // A row may be there more than once, which a join does not count.
-                (true, false, JoinType::LeftAnti | JoinType::LeftSemi) if set_operation(join) == Some(true) => {
+                (true, false, JoinType::LeftAnti | JoinType::LeftSemi) | (false, true, JoinType::LeftSemi)
+                    if set_operation(join) == Some(true) =>
+                {
                     Err(Error::not_yet("EXCEPT ALL and INTERSECT ALL of a stream with a static table")
                         .help("without ALL each row is given once"))
                 }
@@ -33,14 +35,34 @@ pub fn check_node(node: &LogicalPlan, mode: OutputMode) -> Result<()> {
                 (true, true, _) => Ok(()),
                 (_, _, JoinType::Inner) => Ok(()),
                 (true, false, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) => Ok(()),
-                (false, true, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) => Ok(()),
-                (_, _, kind) => Err(Error::unsupported(format!(
-                    "a {kind} join of a stream with a static table would have to keep the table's rows until the stream ends"
-                ))
-                .help("put the stream on the side whose rows are kept: stream LEFT JOIN table")),
+                (false, true, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) => {
+                    Ok(())
+                }
+                (_, _, kind) => Err(static_kept(kind)),
             }
         }
         _ => Ok(()),
+    }
+}
+
+/// Why a static table's rows can't be kept beside a stream.
+fn static_kept(kind: JoinType) -> Error {
+    match kind {
+        JoinType::LeftSemi | JoinType::RightSemi => {
+            Error::not_yet("IN or EXISTS over a stream, by another condition than equality, for rows of a static table")
+                .help("tie them by = alone, or put the stream outside: FROM stream WHERE EXISTS (SELECT … FROM table)")
+        }
+        JoinType::LeftAnti | JoinType::RightAnti | JoinType::LeftMark | JoinType::RightMark => Error::unsupported(
+            "which rows of a static table a stream has no match for is known only when the stream has ended",
+        )
+        .help(
+            "ask for IN or EXISTS alone, or keep the stream's rows: FROM stream WHERE NOT EXISTS (SELECT … FROM table)",
+        ),
+        _ => Error::unsupported(format!(
+            "a {} join of a stream with a static table would have to keep the table's rows until the stream ends",
+            kind.to_string().to_uppercase()
+        ))
+        .help("put the stream on the side whose rows are kept: stream LEFT JOIN table"),
     }
 }
 
@@ -87,7 +109,7 @@ fn subquery_refused(subquery: &Expr, mode: OutputMode) -> Error {
             Error::not_yet("a subquery over a stream for its value, other than of one row, in SELECT, WHERE or HAVING of a query over a stream")
                 .help("make it an aggregate without GROUP BY, or join with it in FROM")
         }
-        _ => Error::not_yet("IN or EXISTS over a stream, other than in WHERE or HAVING of a query over a stream")
+        _ => Error::not_yet("IN or EXISTS over a stream, other than in WHERE or HAVING")
             .help("join with it in FROM"),
     }
 }
