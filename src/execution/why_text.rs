@@ -63,7 +63,7 @@ fn verdict(facts: &Facts, now: &Now) -> String {
     }
     let lost =
         if facts.tally.since.rows() > 0 { stuck(facts, &facts.tally.since.last, &facts.last_from, None) } else { None };
-    lost.or_else(|| facts.open()).unwrap_or_else(|| facts.quiet())
+    lost.or_else(|| facts.open().map(|open| open + &facts.late_since())).unwrap_or_else(|| facts.quiet())
 }
 
 /// Where the rows since the last ones that were given out were lost. `operator`: the one that the fragment feeds.
@@ -240,6 +240,15 @@ impl Facts {
             }
             None => format!("no pair was found{since}: no new row matches one of the other side"),
         })
+    }
+
+    /// Rows that did not join what waits, as they were late.
+    fn late_since(&self) -> String {
+        let late = self.operators.iter().zip(&self.tally.since.dropped).filter(|(_, dropped)| dropped.late_rows > 0);
+        late.map(|(operator, dropped)| {
+            format!("; {} came too late for {}", count(dropped.late_rows, "row"), operator.name)
+        })
+        .collect()
     }
 
     /// What waits for the watermark.
