@@ -24,7 +24,13 @@ pub(super) fn start_query(cursor: &mut Cursor<'_>, text: &str) -> Result<Stateme
     let name = cursor.plain_name("the name of the query")?;
     let target = if cursor.take(&["INTO"]) { Some(target(cursor)?) } else { None };
     if !cursor.take(&["AS"]) {
-        return Err(cursor.expected(if target.is_some() { "AS and a SELECT" } else { "INTO or AS" }, &["INTO", "AS"]));
+        let error = cursor.expected(if target.is_some() { "AS and a SELECT" } else { "INTO or AS" }, &["INTO", "AS"]);
+        return Err(match cursor.peek().is_some_and(|next| next.is_any(&HEADS)) {
+            true => error.help(
+                "the clauses stand behind the SELECT: START QUERY name [INTO target] AS SELECT … [OUTPUT MODE …] [TRIGGER …] [CHECKPOINT …] [WITH (…)]",
+            ),
+            false => error,
+        });
     }
     let lexemes = &cursor.lexemes[cursor.at..];
     let (at, clauses) = clauses_begin(lexemes, cursor.end).unwrap_or((lexemes.len(), Clauses::default()));
