@@ -66,6 +66,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         retracts: plan.retracts,
         keys: crate::incremental::upsert_key(&spec.plan),
         only_adds: plan.operators.iter().all(|node| node.spec.only_adds()),
+        delay: plan.watermarks.iter().map(|watermark| watermark.spec.delay / 1_000).max(),
         partitions: plan.last.partitions(true).max(1),
         committed: checkpoint.latest_commit()?,
         failpoints: failpoints.clone(),

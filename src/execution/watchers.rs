@@ -268,6 +268,7 @@ mod tests {
             schema: rows(0).rows.schema(),
             keys: None,
             only_adds: false,
+            delay: None,
             retracts: false,
             partitions: 1,
             committed: None,

@@ -46,6 +46,8 @@ pub struct SinkContext {
     pub keys: Option<Vec<usize>>,
     /// No row replaces another, whatever the mode: nothing is grouped.
     pub only_adds: bool,
+    /// How far its watermarks are declared to be behind the newest times, in milliseconds: the farthest of them.
+    pub delay: Option<i64>,
     /// How many partitions push.
     pub partitions: usize,
     /// The newest batch that the checkpoint says is done.

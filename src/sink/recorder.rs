@@ -211,6 +211,7 @@ mod tests {
             retracts: false,
             keys,
             only_adds: false,
+            delay: None,
             partitions: 1,
             committed: None,
             failpoints: Default::default(),

@@ -45,6 +45,7 @@ fn context(retracts: bool) -> SinkContext {
         retracts,
         keys: None,
         only_adds: false,
+        delay: None,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),

@@ -216,7 +216,8 @@ fn watermark(live: &Model, status: &Status<'_>, brief: bool, line: &mut Line) {
     let format = if brief { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
     let time = time.map_or(format!("{watermark} ms"), |time| time.format(format).to_string());
     let idle = live.seems_idle();
-    let look = if idle { Look::Alert } else { Look::Plain };
+    let far = live.facts.lags_by();
+    let look = if idle || far.is_some() { Look::Alert } else { Look::Plain };
     line.push(look, format!("  watermark {time}"));
     let lag = live.facts.lag.map(|lag| {
         let lags: Vec<f64> = live.facts.lags.iter().rev().take(5).rev().copied().collect();
@@ -224,7 +225,8 @@ fn watermark(live: &Model, status: &Status<'_>, brief: bool, line: &mut Line) {
         format!("lag {} {bars}", figures::span(lag)).trim_end().to_string()
     });
     let idle = idle.then(|| "idle source?".to_string());
-    let beside: Vec<String> = lag.into_iter().chain(idle).collect();
+    let far = far.map(|times| format!("{times}{} its delay", if status.unicode { "×" } else { "x" }));
+    let beside: Vec<String> = lag.into_iter().chain(far).chain(idle).collect();
     if !beside.is_empty() {
         line.push(look, format!(" ({})", beside.join(", ")));
     }

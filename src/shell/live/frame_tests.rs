@@ -13,6 +13,7 @@ use super::painter::Painter;
 use super::view::{Effect, View};
 use crate::delta::{Delta, Op};
 use crate::parser::OutputMode;
+use crate::sink::SinkContext;
 
 fn text(lines: &[Line]) -> String {
     lines.iter().map(|line| line.text() + "\n").collect()
@@ -29,6 +30,11 @@ fn screen(model: &Model, view: &mut View, now: Duration, columns: usize, rows: u
 /// Two batches, the second a second ago.
 fn two_batches() -> Model {
     let mut model = keyed();
+    two_batches_of(&mut model);
+    model
+}
+
+fn two_batches_of(model: &mut Model) {
     let first = [(5, "/a", Some(6)), (5, "/b", Some(1)), (4, "/a", Some(31)), (4, "/日本", None)];
     model.apply(57, &[Delta::insert(rows(&first))], &summary(38, Some(3)), at(10)).unwrap();
     let second = [(5, "/a", Some(7)), (5, "/c", Some(1)), (5, "/b", Some(0))];
@@ -38,7 +44,20 @@ fn two_batches() -> Model {
         "eventTime": {"max": "2026-01-01T00:04:05.200Z", "watermark": "2026-01-01T00:04:00.000Z"},
         "stateOperators": [{"name": "agg", "numRowsTotal": 3, "memoryUsedBytes": 2100}],
     }));
-    model
+}
+
+#[test]
+fn a_watermark_far_behind_its_delay_is_marked() {
+    let second = |delay: Option<i64>| {
+        let mut model = Model::new(&SinkContext { delay, ..context(OutputMode::Update, Some(vec![0, 1]), false) });
+        two_batches_of(&mut model);
+        let shown = screen(&model, &mut View::new(), at(15), 160, 20);
+        shown.lines().nth(1).unwrap_or_default().to_string()
+    };
+    assert!(second(Some(1_700)).contains("(lag 5.2 s █, 3× its delay)"), "{}", second(Some(1_700)));
+    for delay in [Some(2_000), Some(0), None] {
+        assert!(second(delay).contains("(lag 5.2 s █)"), "{}", second(delay));
+    }
 }
 
 #[test]

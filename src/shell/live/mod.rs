@@ -11,6 +11,7 @@
 
 mod attached;
 mod desk;
+mod facts;
 mod figures;
 mod frame;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::OwnedRow;
 use serde_json::Value;
 
+use super::facts::Facts;
 use super::rates::Rates;
 use super::typed::Typed;
 use super::value::{self, Column, WindowEnd, compare, compare_numbers};
@@ -108,23 +109,6 @@ pub(super) struct Batch {
     pub(super) state_rows: Option<u64>,
 }
 
-/// What only progress documents tell.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Facts {
-    /// The newest batch they told of.
-    pub(super) batch: Option<u64>,
-    pub(super) took_ms: Option<u64>,
-    pub(super) state_bytes: Option<u64>,
-    /// Rows that came too late, since the view began.
-    pub(super) late: Option<u64>,
-    /// How far the watermark is behind the newest time that was seen, in milliseconds.
-    pub(super) lag: Option<i64>,
-    pub(super) lags: VecDeque<f64>,
-    /// Each state's name, rows, and how many were changed and removed by that batch.
-    pub(super) states: Vec<(String, Option<u64>, u64, u64)>,
-    newest_time: Option<i64>,
-}
-
 /// A query as it is seen.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
@@ -166,7 +150,9 @@ impl Model {
             None if context.retracts || complete => Shape::Bag,
             None => Shape::Grows,
         };
-        Model::shaped(&context.query, context.mode, &context.schema, shape)
+        let mut model = Model::shaped(&context.query, context.mode, &context.schema, shape);
+        model.facts = Facts::of(context.delay);
+        model
     }
 
     /// Of a statement that is run again and again: each of its results is whole, and the rows of the first are nothing new.
@@ -499,39 +485,9 @@ impl Model {
         }
     }
 
-    /// Takes what a progress document tells of a batch that has not been told of.
+    /// See [`Facts::learn`].
     pub(super) fn learn(&mut self, document: &Value) {
-        let Some(batch) = document.get("batchId").and_then(Value::as_u64) else { return };
-        if self.facts.batch.is_some_and(|last| batch <= last) {
-            return;
-        }
-        let facts = &mut self.facts;
-        facts.batch = Some(batch);
-        facts.took_ms = document.pointer("/durationMs/triggerExecution").and_then(Value::as_u64);
-        if let Some(late) = document.get("lateRows").and_then(Value::as_u64) {
-            facts.late = Some(facts.late.unwrap_or(0).saturating_add(late));
-        }
-        let time = |pointer| document.pointer(pointer).and_then(Value::as_str).and_then(value::millis);
-        facts.newest_time = facts.newest_time.max(time("/eventTime/max"));
-        if let (Some(newest), Some(watermark)) = (facts.newest_time, time("/eventTime/watermark")) {
-            let lag = newest.saturating_sub(watermark).max(0);
-            facts.lag = Some(lag);
-            facts.lags.push_back(lag as f64);
-            while facts.lags.len() > 60 {
-                facts.lags.pop_front();
-            }
-        }
-        let Some(states) = document.get("stateOperators").and_then(Value::as_array) else { return };
-        let number = |state: &Value, field: &str| state.get(field).and_then(Value::as_u64);
-        facts.state_bytes =
-            states.iter().filter_map(|state| number(state, "memoryUsedBytes")).reduce(u64::saturating_add);
-        let state = |state: &Value| {
-            let name = state.get("name").or_else(|| state.get("operatorName")).and_then(Value::as_str);
-            let changed = number(state, "numRowsUpdated").unwrap_or(0);
-            let removed = number(state, "numRowsRemoved").unwrap_or(0);
-            (name.unwrap_or("?").to_string(), number(state, "numRowsTotal"), changed, removed)
-        };
-        facts.states = states.iter().map(state).collect();
+        self.facts.learn(document);
     }
 
     /// Whether the watermark stands still though rows come.

@@ -36,6 +36,7 @@ pub(super) fn context(mode: OutputMode, keys: Option<Vec<usize>>, retracts: bool
         only_adds: mode == OutputMode::Update && keys.is_none() && !retracts,
         keys,
         retracts,
+        delay: Some(2_000),
         partitions: 1,
         committed: None,
         failpoints: Failpoints::default(),

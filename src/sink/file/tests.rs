@@ -39,6 +39,7 @@ pub(super) fn context(query_id: &str, run_id: &str) -> SinkContext {
         retracts: false,
         keys: None,
         only_adds: false,
+        delay: None,
         partitions: 2,
         committed: None,
         failpoints: Failpoints::default(),

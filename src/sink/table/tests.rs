@@ -27,6 +27,7 @@ fn opened(mode: OutputMode) -> (Arc<ResultTable>, TableSink) {
         retracts: mode == OutputMode::Update,
         keys: None,
         only_adds: false,
+        delay: None,
         partitions: 2,
         committed: None,
         failpoints: Default::default(),
