@@ -3,6 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
+use super::lexer::Lexeme;
 use super::query::{query, starts_query};
 use super::statement::*;
 use crate::error::{Error, Result, closest};
@@ -88,7 +89,13 @@ fn progress(cursor: &mut Cursor<'_>) -> Result<Show> {
         cursor.expect(&["JSON"])?;
     }
     if cursor.peek().is_some() {
-        return Err(cursor.expected("FOR, LAST n, FORMAT JSON or the end", &["FOR", "LAST", "FORMAT", "LIVE"]));
+        let words = ["FOR", "LAST", "FORMAT", "LIVE"];
+        let error = cursor.expected("FOR, LAST n, FORMAT JSON or the end", &words);
+        let name = cursor.peek().and_then(Lexeme::word).filter(|name| closest(name, words).is_none());
+        return Err(match name.filter(|_| query.is_none() && last.is_none() && !json) {
+            Some(name) => error.help(format!("that of one query is SHOW PROGRESS FOR {name}")),
+            None => error,
+        });
     }
     Ok(Show::Progress { query, last, json })
 }

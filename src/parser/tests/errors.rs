@@ -88,6 +88,14 @@ const COMPLAINTS: &[(&str, &str)] = &[
         "1:13-15 expected the name of the query, found AS | AS is a reserved word; as a name it is written \"AS\"",
     ),
     ("START QUERY q SELECT 1", "1:15-21 expected INTO or AS, found SELECT"),
+    (
+        "START QUERY q OUTPUT MODE UPDATE AS SELECT 1",
+        "1:15-21 expected INTO or AS, found OUTPUT | the clauses stand behind the SELECT: START QUERY name [INTO target] AS SELECT … [OUTPUT MODE …] [TRIGGER …] [CHECKPOINT …] [WITH (…)]",
+    ),
+    (
+        "SHOW PROGRESS q",
+        "1:15-16 expected FOR, LAST n, FORMAT JSON or the end, found q | that of one query is SHOW PROGRESS FOR q",
+    ),
     ("START QUERY q AS", "1:17-17 expected a query, found the end of the statement"),
     ("START QUERY q AS SELECT 1 OUTPUT MOD UPDATE", "1:34-37 expected MODE, found MOD | did you mean MODE?"),
     (
