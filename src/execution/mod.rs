@@ -28,6 +28,8 @@ mod retention;
 mod run;
 /// What was let go of: bad records and late rows.
 mod samples;
+/// What handles of a query and its thread share.
+mod shared;
 /// START, and a restart from the logs.
 mod start;
 /// Versions of static tables.

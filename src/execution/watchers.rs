@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{Array, ArrayRef};
 
-use super::streaming_query::{PATIENCE, Shared};
+use super::shared::Shared;
+use super::streaming_query::PATIENCE;
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::sink::{BatchId, BatchSummary, Begin, Sink, SinkCommit, SinkContext};

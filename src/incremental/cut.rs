@@ -10,14 +10,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
-use datafusion::common::{Column, TableReference};
+use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
-use datafusion::error::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, Union,
-    Window, cast,
+    Window,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -31,13 +29,14 @@ use super::join;
 use super::join_plan::prepare;
 use super::linear;
 use super::now::replace_now;
+use super::part::{Above, Fed, Part, columns_of, distinct_columns, result_of};
 use super::planning::Planning;
 use super::retract::{self, Hidden};
 use super::session_rows;
 use super::sessions::{self, SessionKeys, session_keys};
 use super::survey::{
-    check, is_top, met_statics, nullable, order_matters_in, statics, text_above, text_between, top_aggregate,
-    visible_schema, watermarks,
+    check, is_top, met_statics, nullable, order_matters_in, statics, text_above, top_aggregate, visible_schema,
+    watermarks,
 };
 use super::tap::{Tap, TapKind};
 use super::{
@@ -138,66 +137,6 @@ pub async fn plan(
 /// Whether a union is what [`crate::planner::set_operations`] makes of an EXCEPT or INTERSECT.
 fn is_of_set_operation(union: &Union) -> bool {
     union.schema.fields().iter().any(|field| field.name() == set_operations::LEFT)
-}
-
-fn distinct_columns(distinct: &Distinct) -> Vec<(Option<TableReference>, FieldRef)> {
-    let schema = match distinct {
-        Distinct::All(input) => input.schema(),
-        Distinct::On(on) => &on.schema,
-    };
-    schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
-}
-
-fn columns_of(window: &Window) -> Vec<(Option<TableReference>, FieldRef)> {
-    window.schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect()
-}
-
-/// What is between a node and the sink.
-#[derive(Debug, Clone, Copy)]
-struct Above {
-    /// A node that can make a row come and go.
-    filters: bool,
-    /// No operator.
-    top: bool,
-    /// An operator that makes sessions of those which rows of `SESSION(…)` make by themselves.
-    sessions: bool,
-}
-
-impl Above {
-    /// An operator, whatever is above it.
-    const OPERATOR: Above = Above { filters: false, top: false, sessions: false };
-}
-
-/// A plan whose streams and operators are leaves.
-struct Part {
-    plan: LogicalPlan,
-    /// Its rows carry the hidden columns, or can be made to: it can take rows back.
-    signed: bool,
-    /// What the watermark of its rows is behind the query's, in milliseconds.
-    lag: i64,
-    /// The operators whose results it reads, by their numbers.
-    from: Vec<usize>,
-    /// The streams and operators whose rows it is made of, by name.
-    of: BTreeSet<String>,
-}
-
-/// What feeds an operator through one of its inputs.
-struct Fed {
-    from: Vec<usize>,
-    /// What it is made of, in words: see [`OperatorNode::fed_by`].
-    text: String,
-}
-
-impl Part {
-    /// As an operator's input; `before` is its plan before the cut.
-    fn feeds(&self, before: &LogicalPlan) -> Result<Fed> {
-        let mut text = self.of.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        if self.signed {
-            let between = text_between(before)?;
-            text.extend([": ", between.as_str()].into_iter().filter(|_| !between.is_empty()));
-        }
-        Ok(Fed { from: self.from.clone(), text })
-    }
 }
 
 /// The work of one cut: what has been found so far.
@@ -627,24 +566,4 @@ impl Cutter<'_> {
         let of = states.first().map(|state| state.name().to_string()).into_iter().collect();
         Part { plan, signed, lag, from: vec![operator], of }
     }
-}
-
-/// An operator's result under the names that the columns of the node it stands for had.
-fn result_of(columns: &[(Option<TableReference>, FieldRef)], leaf: &Arc<Leaf>, hidden: bool) -> DfResult<LogicalPlan> {
-    let table = TableReference::bare("aggregate");
-    let scan = LogicalPlanBuilder::scan(table.clone(), provider_as_source(leaf.table()), None)?.build()?;
-    let column = |name: &str| Expr::Column(Column::new(Some(table.clone()), name));
-    let mut exprs: Vec<Expr> = Vec::new();
-    for (n, (qualifier, field)) in columns.iter().enumerate() {
-        let name = format!("c{n}");
-        let result = column(&name);
-        // What is remembered has no dictionaries.
-        let is = scan.schema().field_with_unqualified_name(&name)?.data_type();
-        let result = if is == field.data_type() { result } else { cast(result, field.data_type().clone()) };
-        exprs.push(result.alias_qualified(qualifier.clone(), field.name()));
-    }
-    if hidden {
-        exprs.extend(retract::fields().iter().map(|f| column(f.name())));
-    }
-    LogicalPlanBuilder::from(scan).project(exprs)?.build()
 }

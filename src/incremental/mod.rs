@@ -23,6 +23,7 @@ mod now;
 mod over;
 mod over_now;
 mod panes;
+mod part;
 mod passed;
 mod planning;
 mod ranked;
