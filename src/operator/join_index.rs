@@ -31,6 +31,8 @@ struct Chain {
     length: u32,
     head: Slot,
     tail: Slot,
+    /// It waits in `emptied`.
+    empty: bool,
     /// The number that its next row gets.
     next: u64,
 }
@@ -137,19 +139,28 @@ impl JoinIndex {
             Some(row) => row.before = before,
             None => self.chains[chain as usize].tail = before,
         }
-        if self.chains[chain as usize].head == NONE {
+        let chain_of = &mut self.chains[chain as usize];
+        if chain_of.head == NONE && !std::mem::replace(&mut chain_of.empty, true) {
             self.emptied.push(chain);
         }
     }
 
     /// Ends the chains that have no rows, at the end of a batch.
     pub fn sweep(&mut self) {
-        let mut emptied = std::mem::take(&mut self.emptied);
-        emptied.sort_unstable();
-        emptied.dedup();
-        for chain in emptied {
-            if self.chains[chain as usize].head == NONE {
-                self.end(chain);
+        let emptied = std::mem::take(&mut self.emptied);
+        for block in emptied.chunks(BLOCK) {
+            // They are looked up before they go, for their memory's sake.
+            let is_there = |chain: &&ChainNumber| {
+                let tag = self.chains[**chain as usize].hash as u32;
+                self.table.find(spread(tag), |entry| entry.chain == **chain).is_some()
+            };
+            std::hint::black_box(block.iter().filter(is_there).count());
+            for chain in block {
+                let of = &mut self.chains[*chain as usize];
+                of.empty = false;
+                if of.head == NONE {
+                    self.end(*chain);
+                }
             }
         }
     }
@@ -202,7 +213,15 @@ impl JoinIndex {
 
     fn begin(&mut self, keys: &Keys, row: usize) -> ChainNumber {
         let (hash, key) = (keys.hashes[row], keys.bytes(row));
-        let chain = Chain { hash, start: self.bytes.len(), length: key.len() as u32, head: NONE, tail: NONE, next: 0 };
+        let chain = Chain {
+            hash,
+            start: self.bytes.len(),
+            length: key.len() as u32,
+            head: NONE,
+            tail: NONE,
+            empty: false,
+            next: 0,
+        };
         self.bytes.extend_from_slice(key);
         let number = match self.free.pop() {
             Some(free) => {
