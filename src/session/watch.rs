@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use datafusion::logical_expr::LogicalPlan;
+
 use super::select::default_mode;
 use super::target::{OpenSink, Uses};
 use super::{Answer, Session, lock};
@@ -10,8 +12,17 @@ use crate::catalog::{SinkConnector, open_blackhole};
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::execution::{DeadLetters, QuerySpec, Seen};
-use crate::parser::{AwaitUntil, Name, QueryText, StopHow, Trigger, WatchUntil, WatchWhat};
+use crate::parser::{AwaitUntil, Name, OutputMode, QueryText, StopHow, Trigger, WatchUntil, WatchWhat};
+use crate::planner::over::Over;
+use crate::planner::{any, reads_stream};
 use crate::sink::{BatchId, BatchSummary, Begin, Sink, SinkCommit};
+
+/// The default mode; UPDATE where only that can show an OVER, as WATCH is told none.
+fn mode_of(plan: &LogicalPlan) -> OutputMode {
+    let corrects =
+        |node: &LogicalPlan| matches!(node, LogicalPlan::Window(over) if reads_stream(node) && Over::of(over).is_err());
+    if any(plan, corrects) { OutputMode::Update } else { default_mode(plan) }
+}
 
 impl Session {
     pub(super) fn watch(&self, what: &WatchWhat, until: Option<WatchUntil>) -> Result<Answer> {
@@ -28,7 +39,7 @@ impl Session {
         let spec = QuerySpec {
             name: "watch".into(),
             sql: super::start::canonical(query),
-            mode: default_mode(&plan),
+            mode: mode_of(&plan),
             plan,
             trigger: Trigger::Asap,
             stop_after: match until {
