@@ -52,7 +52,11 @@ fn static_kept(kind: JoinType) -> Error {
             Error::not_yet("IN or EXISTS over a stream, by another condition than equality, for rows of a static table")
                 .help("tie them by = alone, or put the stream outside: FROM stream WHERE EXISTS (SELECT … FROM table)")
         }
-        JoinType::LeftAnti | JoinType::RightAnti | JoinType::LeftMark | JoinType::RightMark => Error::unsupported(
+        JoinType::LeftMark | JoinType::RightMark => {
+            Error::not_yet("IN or EXISTS over a stream within OR or NOT, for rows of a static table")
+                .help("ask for it by itself, and for the rest in another query")
+        }
+        JoinType::LeftAnti | JoinType::RightAnti => Error::unsupported(
             "which rows of a static table a stream has no match for is known only when the stream has ended",
         )
         .help(

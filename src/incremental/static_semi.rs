@@ -2,26 +2,32 @@
 //!
 //! ```text
 //! LeftSemi table.k = stream.k      Projection of the table's columns
-//!   table                            Inner Join table.k = __key0
-//!   stream                             table
-//!                                      Distinct
+//!   table                            Distinct
+//!   stream                             Inner Join table.k = __key0
+//!                                        Projection of the table's columns, row_number() of equal rows AS __nth
+//!                                          table
 //!                                        Projection stream.k AS __key0
 //!                                          stream
 //! ```
-//! A key of the stream goes on once, when it first comes, and so does each row that the table has of it then.
+//! Each row of the table goes on once, when a row of the stream first finds it: also one that has come to the table since others
+//! of its key were found. Equal rows are told apart by their number.
 
 use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result as DfResult;
+use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Operator};
 
 use crate::planner::reads_stream;
 use crate::planner::set_operations::set_operation;
 
-/// The join with the distinct keys of the stream in place of a semi join of a static table; `None` where a node is none, or
+/// Which of equal rows of the table a row is.
+const NTH: &str = "__nth";
+
+/// The distinct rows of a join with the stream in place of a semi join of a static table; `None` where a node is none, or
 /// something but equality decides about its rows.
 ///
 /// # Errors
@@ -59,14 +65,19 @@ pub fn join_keys(node: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
     }
     let name = |n: usize| format!("__key{n}");
     let (of_table, of_stream): (Vec<Expr>, Vec<Expr>) = on.into_iter().unzip();
-    let keys =
-        keys.project(of_stream.into_iter().enumerate().map(|(n, key)| key.alias(name(n))))?.distinct()?.build()?;
+    let keys = keys.project(of_stream.into_iter().enumerate().map(|(n, key)| key.alias(name(n))))?.build()?;
     let found = |n: usize| Expr::Column(Column::from_name(name(n)));
     let on = of_table.into_iter().enumerate().map(|(n, key)| (key, found(n))).collect();
     let shown: Vec<Expr> = table.schema().columns().into_iter().map(Expr::Column).collect();
     let (constraint, nulls) = (join.join_constraint, join.null_equality);
-    let joined = Join::try_new(table.clone(), Arc::new(keys), on, None, JoinType::Inner, constraint, nulls, false)?;
-    Ok(Some(LogicalPlanBuilder::from(LogicalPlan::Join(joined)).project(shown)?.build()?))
+    let nth = row_number().partition_by(shown.clone()).build()?;
+    let number = LogicalPlanBuilder::from(table.as_ref().clone()).window([nth.clone()])?;
+    let nth = Expr::Column(Column::from_name(nth.schema_name().to_string())).alias(NTH);
+    let numbered = Arc::new(number.project(shown.iter().cloned().chain([nth]))?.build()?);
+    let joined = Join::try_new(numbered, Arc::new(keys), on, None, JoinType::Inner, constraint, nulls, false)?;
+    let found = LogicalPlanBuilder::from(LogicalPlan::Join(joined));
+    let nth = Expr::Column(Column::from_name(NTH));
+    Ok(Some(found.project(shown.iter().cloned().chain([nth]))?.distinct()?.project(shown)?.build()?))
 }
 
 /// What an equality compares, of one side each.
