@@ -1,9 +1,12 @@
 //! An operator of a query in all its partitions, with what it remembers and its files; and a batch's way through it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
 use super::run::{key_order, lock};
 use super::streaming_query::StateContents;
@@ -13,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::incremental::OperatorNode;
 use crate::operator::{BatchInfo, KeyedDelta, OperatorPart, OperatorSpec, Output, StateSpec};
 use crate::state::file::Delta;
-use crate::state::{Loaded, OperatorState, StateTable, Times};
+use crate::state::{Forgets, Loaded, OperatorState, StateTable};
 
 /// What was changed in one state in a batch, for the state's file.
 #[derive(Default)]
@@ -42,6 +45,8 @@ const WAITING: usize = 4;
 struct Part {
     work: Mutex<Box<dyn OperatorPart>>,
     waiting: Mutex<VecDeque<(usize, KeyedDelta)>>,
+    /// A helper is on its way to it.
+    called: AtomicBool,
 }
 
 /// The partitions that a batch passes: what its threads share.
@@ -51,6 +56,8 @@ pub(super) struct Passage {
     parts: Arc<Vec<Part>>,
     /// One list of partitions a state.
     tables: Vec<Arc<Vec<Mutex<StateTable>>>>,
+    /// Threads that work in partitions beside those that feed them.
+    helpers: Arc<Mutex<JoinSet<Result<()>>>>,
 }
 
 /// See the module's documentation. States are in the order of [`OperatorSpec::states`].
@@ -71,14 +78,14 @@ impl Operators {
     ) -> Result<Self> {
         let (spec, specs) = (&node.spec, node.states());
         let open = |spec: &StateSpec| {
-            let times = |columns: &[ArrayRef]| spec.times(columns);
-            let times = spec.forget.map(|_| &times as &Times<'_>);
-            OperatorState::open(store.clone(), &spec.shape(partitions), version, times, loaded)
+            let forgets = spec.forget.map(|_| spec as &dyn Forgets);
+            OperatorState::open(store.clone(), &spec.shape(partitions), version, forgets, loaded)
         };
         let states: Vec<OperatorState> = specs.iter().map(open).collect::<Result<_>>()?;
         let parts = (0..partitions).map(|_| spec.clone().part().map(Part::new)).collect::<Result<_>>()?;
         let tables = states.iter().map(OperatorState::tables).collect();
-        Ok(Operators { passage: Passage { spec: spec.clone(), parts: Arc::new(parts), tables }, specs, states })
+        let passage = Passage { spec: spec.clone(), parts: Arc::new(parts), tables, helpers: Arc::default() };
+        Ok(Operators { passage, specs, states })
     }
 
     /// For the threads of a batch.
@@ -187,13 +194,21 @@ impl Operators {
 
 impl Part {
     fn new(work: Box<dyn OperatorPart>) -> Self {
-        Part { work: Mutex::new(work), waiting: Mutex::default() }
+        Part { work: Mutex::new(work), waiting: Mutex::default(), called: AtomicBool::new(false) }
     }
 }
 
 impl Passage {
-    /// Hands rows of a fragment to the partitions of their keys, another one first for each sender.
-    pub fn push(&self, input: usize, from: usize, rows: RecordBatch, info: &BatchInfo) -> Result<()> {
+    /// Hands rows of a fragment to the partitions of their keys: the sender works in one of them, another for each sender, and
+    /// leaves the others to helpers, where it is told how to call them.
+    pub fn push(
+        &self,
+        input: usize,
+        from: usize,
+        rows: RecordBatch,
+        info: &BatchInfo,
+        helpers: Option<&Handle>,
+    ) -> Result<()> {
         let (codec, width) = self.spec.key(input);
         let keys = Arc::new(codec.encode(&rows.columns()[..width], rows.num_rows())?);
         let count = self.parts.len();
@@ -201,27 +216,79 @@ impl Passage {
             return self.push_part(0, input, KeyedDelta { rows, keys, select: None }, info);
         }
         let mut parts = split(&keys, count);
-        for n in (0..count).map(|n| (n + from) % count) {
+        let others = (1..count).map(|n| (n + from) % count);
+        for n in others.chain([from % count]) {
             let select = std::mem::take(&mut parts[n]);
-            if !select.is_empty() {
-                let delta = KeyedDelta { rows: rows.clone(), keys: keys.clone(), select: Some(select) };
-                self.push_part(n, input, delta, info)?;
+            if select.is_empty() {
+                continue;
+            }
+            let delta = KeyedDelta { rows: rows.clone(), keys: keys.clone(), select: Some(select) };
+            match helpers.filter(|_| n != from % count) {
+                Some(runtime) => self.leave_part(n, input, delta, info, runtime)?,
+                None => self.push_part(n, input, delta, info)?,
             }
         }
         Ok(())
     }
 
-    fn push_part(&self, part: usize, input: usize, delta: KeyedDelta, info: &BatchInfo) -> Result<()> {
-        let Part { work, waiting } = &self.parts[part];
+    /// Leaves something for a partition to a helper; works there itself where too much waits already.
+    fn leave_part(
+        &self,
+        part: usize,
+        input: usize,
+        delta: KeyedDelta,
+        info: &BatchInfo,
+        runtime: &Handle,
+    ) -> Result<()> {
+        let Part { waiting, called, .. } = &self.parts[part];
         let mut queue = lock(waiting);
         queue.push_back((input, delta));
         let full = queue.len() > WAITING;
         drop(queue);
+        if full {
+            return self.work_in(part, info, true);
+        }
+        if !called.swap(true, Ordering::AcqRel) {
+            let (passage, info) = (self.clone(), *info);
+            let help = move || {
+                passage.parts[part].called.store(false, Ordering::Release);
+                passage.work_in(part, &info, false)
+            };
+            lock(&self.helpers).spawn_blocking_on(help, runtime);
+        }
+        Ok(())
+    }
+
+    /// Waits for the helpers that were called.
+    ///
+    /// # Errors
+    /// Theirs. Internal: one died.
+    pub fn settle(&self, runtime: &Handle) -> Result<()> {
+        let mut helpers = std::mem::take(&mut *lock(&self.helpers));
+        let mut all = Ok(());
+        while let Some(ended) = runtime.block_on(helpers.join_next()) {
+            let ended = ended.unwrap_or_else(|e| Err(Error::internal(format!("a partition's helper died: {e}"))));
+            all = all.and(ended);
+        }
+        all
+    }
+
+    fn push_part(&self, part: usize, input: usize, delta: KeyedDelta, info: &BatchInfo) -> Result<()> {
+        let mut queue = lock(&self.parts[part].waiting);
+        queue.push_back((input, delta));
+        let full = queue.len() > WAITING;
+        drop(queue);
+        self.work_in(part, info, full)
+    }
+
+    /// Takes on what waits for a partition; what a thread that is at work there takes on itself is left to it, unless `wait`.
+    fn work_in(&self, part: usize, info: &BatchInfo, wait: bool) -> Result<()> {
+        let Part { work, waiting, .. } = &self.parts[part];
         loop {
             let mut work = match work.try_lock() {
                 Ok(work) => work,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) if full => lock(work),
+                Err(TryLockError::WouldBlock) if wait => lock(work),
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             self.take_on(part, work.as_mut(), info)?;

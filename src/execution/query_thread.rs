@@ -417,10 +417,12 @@ impl QueryThread {
         Ok(())
     }
 
-    fn in_batch(&self, batch: u64, cause: Error) -> Error {
+    fn in_batch(&mut self, batch: u64, cause: Error) -> Error {
+        // A bad record says itself where it stands.
+        let node = self.run.place.take().filter(|_| !matches!(cause, Error::BadRecord(_)));
         match cause {
             Error::Cancelled { .. } | Error::Io { kind: std::io::ErrorKind::BrokenPipe, .. } => cause,
-            cause => Error::QueryFailed { query: self.run.name.clone(), batch, node: None, cause: Box::new(cause) },
+            cause => Error::QueryFailed { query: self.run.name.clone(), batch, node, cause: Box::new(cause) },
         }
     }
 

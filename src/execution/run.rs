@@ -1,5 +1,6 @@
 //! What one run of a query owns: plan, sources, state, sink, logs; and the parts of a batch.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,6 +52,8 @@ pub(super) struct Run {
     /// Logged and not committed: to be run before anything new.
     pub replay: Option<(u64, OffsetEntry)>,
     pub failpoints: Failpoints,
+    /// Where in the plan a batch is at work, for an error that ends it there.
+    pub place: Option<String>,
     /// STOP … NOW: whatever runs ends at once.
     pub abandon: Arc<AtomicBool>,
     /// Last, so that the lease ends when all else has.
@@ -108,18 +111,35 @@ impl Run {
         for (node, operators) in self.plan.operators.iter().zip(&self.operators) {
             let (passage, info) = (operators.passage(), info.behind(node.lag));
             for (input, fragment) in node.inputs.iter().enumerate() {
-                self.feed(fragment, input, &passage, info, parallel)?;
+                self.place = Some(self.place_above(&node.from[input]));
+                let fed = self.feed(fragment, input, &passage, info, parallel);
+                let helped = passage.settle(&self.engine.runtime);
+                fed.and(helped)?;
             }
+            self.place = operators.specs().first().map(|state| state.name().to_string());
             let ended = passage.finish(&info, parallel)?;
             node.leaf.fill(LeafInput::Batches(Arc::new(result_rows(node, ended.results)?)));
             measured.state.extend(ended.changed.iter().map(OperatorMeasured::of));
             changed.extend(ended.changed);
         }
+        self.place = Some(self.place_above(&self.plan.last_from));
         // Without operators the sources' rows are read here, whether or not the sink wants them.
         if write || self.plan.operators.is_empty() {
             self.hand_over(parallel, write)?;
         }
+        self.place = None;
         Ok(changed)
+    }
+
+    /// A fragment above these operators, for a person; above none it reads the streams.
+    fn place_above(&self, operators: &[usize]) -> String {
+        let name = |n: &usize| self.operators.get(*n)?.specs().first().map(|state| state.name().to_string());
+        let below: Vec<String> = operators.iter().filter_map(name).collect();
+        if !below.is_empty() {
+            return format!("behind {}", below.join(", "));
+        }
+        let streams: BTreeSet<&str> = self.plan.inputs.iter().map(|input| input.stream.name.as_str()).collect();
+        format!("reading {}", streams.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// Runs a fragment into an operator.
@@ -132,9 +152,10 @@ impl Run {
         parallel: bool,
     ) -> Result<()> {
         let (passage, abandon) = (passage.clone(), self.abandon.clone());
+        let helpers = parallel.then(|| self.engine.runtime.clone());
         fragment.run(&self.engine.runtime, parallel, move |from, rows| {
             check(&abandon)?;
-            if rows.num_rows() == 0 { Ok(()) } else { passage.push(input, from, rows, &info) }
+            if rows.num_rows() == 0 { Ok(()) } else { passage.push(input, from, rows, &info, helpers.as_ref()) }
         })
     }
 

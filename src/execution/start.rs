@@ -103,6 +103,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
         late: 0,
         replay: None,
         failpoints,
+        place: None,
         abandon: abandon.clone(),
         plan,
         checkpoint,

@@ -202,6 +202,7 @@ impl Run {
             late: 0,
             replay: None,
             failpoints,
+            place: None,
             abandon: given_up.clone(),
             target,
             plan,

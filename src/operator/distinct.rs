@@ -151,9 +151,9 @@ mod tests {
         let out = batch(&[(0, &[Some(1), Some(2), None]), (0, &[Some(2)]), (20, &[Some(1)]), (30, &[])], None);
         assert_eq!(out, (vec![(0, 1), (0, 2), (20, 1)], (None, 0), 3));
         let out = batch(&[(0, &[Some(3), Some(1)]), (20, &[Some(1)])], Some(10));
-        assert_eq!(out, (vec![(0, 3)], (Some(10_000), 3), 1));
+        assert_eq!(out, (vec![(0, 3)], (Some(0), 3), 1));
         let out = batch(&[], Some(29));
         assert_eq!(out, (vec![], (None, 0), 1));
-        assert_eq!(batch(&[], Some(30)), (vec![], (Some(30_000), 1), 0));
+        assert_eq!(batch(&[], Some(30)), (vec![], (Some(20_000), 1), 0));
     }
 }

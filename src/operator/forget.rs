@@ -1,7 +1,7 @@
 //! Forgetting by time: what the watermark has closed is no longer remembered.
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::chain::bare;
 use super::{BatchInfo, Output};
@@ -17,6 +17,11 @@ pub struct ForgetBy {
     pub column: usize,
     /// How long the group lasts from that column's value on, in the column's unit: as long as a window, or not at all.
     pub lasts: Lasts,
+}
+
+/// So much earlier, but for the end of all times.
+fn back(time: i64, by: i64) -> i64 {
+    if time == i64::MAX { time } else { time.saturating_sub(by) }
 }
 
 impl ForgetBy {
@@ -54,14 +59,34 @@ impl ForgetBy {
     /// # Errors
     /// Internal.
     pub fn forget(self, until: i64, keys: &SchemaRef, state: &mut StateTable, out: &mut Output) -> Result<()> {
-        if let Lasts::Calendar(_) = self.lasts {
+        match self.lasting(state.schema())? {
+            Some(lasting) => out.forgot_until(back(until, lasting), state.forget_due(until)?.len()),
             // When a local day ends is a rule that may be another when the state is loaded: what went is said key by key.
-            let due = state.due(until);
-            out.forgot(state.forget(&due, keys)?);
-            state.settle(&[], until);
-        } else {
-            out.forgot_until(until, state.forget_due(until)?.len());
+            None => {
+                let due = state.due(until);
+                out.forgot(state.forget(&due, keys)?);
+                state.settle(&[], until);
+            }
         }
         Ok(())
+    }
+
+    /// Until when rows of a state are forgotten whose column is at or before `column`, as a delta says it: how long they last may be
+    /// another at a restart, such as a watermark's delay, and what was closed stays closed.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn until_of(self, column: i64, rows: &Schema) -> Result<i64> {
+        Ok(back(column, self.lasting(rows)?.map_or(0, i64::saturating_neg)))
+    }
+
+    /// How long rows last behind their column, in microseconds; `None`: that depends on the column.
+    fn lasting(self, rows: &Schema) -> Result<Option<i64>> {
+        let Lasts::Units(units) = self.lasts else { return Ok(None) };
+        if units == 0 {
+            return Ok(Some(0));
+        }
+        let unit = unit_of(rows.field(self.column).data_type())?;
+        Ok(Some(micros_ceil(units, unit)))
     }
 }

@@ -142,6 +142,7 @@ impl Part {
         let (mut at, mut slots) = (Vec::new(), Vec::new());
         for (block, rows) in select.chunks(BLOCK).enumerate() {
             let found = self.index[1 - coming.side].find_block(coming.keys, rows);
+            self.index[1 - coming.side].look_at(&found[..rows.len()]);
             for (n, chain) in (block * BLOCK..).zip(&found[..rows.len()]) {
                 let Some(chain) = *chain else { continue };
                 if key_tells {
@@ -259,7 +260,12 @@ impl Part {
         let one_tells = n == 1 && spec.judges_once() && spec.condition.is_none() && times.is_none();
         let (mut rows, mut chains, mut numbers, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut judged, mut alone) = (Vec::new(), Vec::new());
-        for (row, count) in select.iter().zip(matches) {
+        for (at, (row, count)) in select.iter().zip(matches).enumerate() {
+            if at % BLOCK == 0 {
+                // They are looked up before they are entered, for their memory's sake.
+                let block = &select[at..select.len().min(at + BLOCK)];
+                std::hint::black_box(self.index[n].find_block(coming.keys, block));
+            }
             if once && *count > 0 {
                 judged.push(*row);
             } else if over(*row) {

@@ -12,7 +12,7 @@ use super::{BatchInfo, ForgetBy, KeyedDelta, Output};
 use crate::delta::keys::KeyCodec;
 use crate::error::Result;
 use crate::state::schema::StateSchema;
-use crate::state::{Shape, Spread, StateTable};
+use crate::state::{Forgets, Shape, Spread, StateTable};
 
 /// What all partitions of an operator share: made once, when a query is planned.
 pub trait OperatorSpec: Send + Sync {
@@ -141,12 +141,14 @@ impl StateSpec {
     pub fn table(&self) -> StateTable {
         self.shape(1).table()
     }
+}
 
-    /// The times at which rows may be forgotten, by their columns.
-    ///
-    /// # Errors
-    /// Internal: the column holds no time.
-    pub fn times(&self, columns: &[ArrayRef]) -> Result<Vec<i64>> {
+impl Forgets for StateSpec {
+    fn times(&self, columns: &[ArrayRef]) -> Result<Vec<i64>> {
         self.forget.map(|by| by.times(columns)).transpose().map(Option::unwrap_or_default)
+    }
+
+    fn until(&self, forgotten_until: i64) -> Result<i64> {
+        self.forget.map_or(Ok(forgotten_until), |by| by.until_of(forgotten_until, &self.rows))
     }
 }

@@ -584,5 +584,5 @@ fn a_watched_query_that_fails_fails_its_watch() {
     let shell = Shell::with_trips();
     shell.run("START QUERY q INTO BLACKHOLE AS SELECT 10 / km AS x FROM trips");
     let answer = watched(&shell, "WATCH q", &["INSERT INTO trips VALUES (NULL, 0, 'a')"]);
-    assert_eq!(answer, "E0701: query q failed in batch 0: division by zero");
+    assert_eq!(answer, "E0701: query q failed in batch 0, reading trips: division by zero");
 }

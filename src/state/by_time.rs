@@ -5,6 +5,7 @@
 //! once most entries are stale they are made anew.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::table::Slot;
 
@@ -32,6 +33,9 @@ const NEVER: i64 = i64::MAX;
 /// Fewer entries are not worth tidying.
 const FEW: usize = 4_096;
 
+/// So many buckets are looked at one after the other.
+const NEAR: usize = 16;
+
 /// Times that are equal but for so many bits, of microseconds, share a bucket.
 const WIDTH: u32 = 20;
 
@@ -41,28 +45,63 @@ fn bucket_of(time: i64) -> i64 {
 
 impl ByTime {
     /// Gives a slot its time.
-    pub fn set(&mut self, slot: Slot, time: i64) {
-        let at = slot as usize;
-        if self.times.len() <= at {
-            self.times.resize(at + 1, NEVER);
-        }
-        let old = std::mem::replace(&mut self.times[at], time);
-        if old == time {
-            return;
-        }
-        self.live -= usize::from(old != NEVER);
-        if time != NEVER {
+    #[cfg(test)]
+    fn set(&mut self, slot: Slot, time: i64) {
+        self.set_all([(slot, time)]);
+    }
+
+    /// Gives slots their times.
+    pub fn set_all(&mut self, all: impl IntoIterator<Item = (Slot, i64)>) {
+        // Rows that come together have times of a few buckets.
+        let mut near: Vec<(i64, Bucket)> = Vec::new();
+        for (slot, time) in all {
+            let at = slot as usize;
+            if self.times.len() <= at {
+                self.times.resize(at + 1, NEVER);
+            }
+            let old = std::mem::replace(&mut self.times[at], time);
+            if old == time {
+                continue;
+            }
+            self.live -= usize::from(old != NEVER);
+            if time == NEVER {
+                continue;
+            }
             self.live += 1;
-            let fresh = || Bucket { slots: Vec::new(), min: time, max: time };
-            let bucket = self.buckets.entry(bucket_of(time)).or_insert_with(fresh);
+            let number = bucket_of(time);
+            let found = near.iter().rposition(|(near, _)| *near == number).unwrap_or_else(|| {
+                if near.len() == NEAR {
+                    self.enter(&mut near);
+                }
+                near.push((number, Bucket { slots: Vec::new(), min: time, max: time }));
+                near.len() - 1
+            });
+            let bucket = &mut near[found].1;
             (bucket.min, bucket.max) = (bucket.min.min(time), bucket.max.max(time));
-            if old == NEVER || bucket_of(old) != bucket_of(time) {
+            if old == NEVER || bucket_of(old) != number {
                 bucket.slots.push(slot);
                 self.entries += 1;
             }
         }
+        self.enter(&mut near);
         if self.entries > 2 * self.live + FEW {
             self.rebuild();
+        }
+    }
+
+    /// Puts what has come to the buckets.
+    fn enter(&mut self, near: &mut Vec<(i64, Bucket)>) {
+        for (number, fresh) in near.drain(..) {
+            match self.buckets.entry(number) {
+                Entry::Vacant(none) => {
+                    none.insert(fresh);
+                }
+                Entry::Occupied(mut bucket) => {
+                    let bucket = bucket.get_mut();
+                    (bucket.min, bucket.max) = (bucket.min.min(fresh.min), bucket.max.max(fresh.max));
+                    bucket.slots.extend(fresh.slots);
+                }
+            }
         }
     }
 
@@ -171,9 +210,7 @@ impl ByTime {
     fn rebuild(&mut self) {
         let times = std::mem::take(&mut self.times);
         *self = ByTime::default();
-        for (slot, time) in times.iter().enumerate().filter(|(_, time)| **time != NEVER) {
-            self.set(slot as Slot, *time);
-        }
+        self.set_all((0..).zip(times));
     }
 }
 

@@ -21,7 +21,9 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow::ipc::writer::{
+    DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions, StreamWriter, write_message,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Store;
@@ -34,6 +36,10 @@ const END: &[u8; 8] = b"LEVSTEND";
 const FOOTER: usize = 28;
 /// The sum and what stands behind it.
 const TAIL: usize = 12;
+
+/// So many batches are compressed by a thread at a time, where there are several; and so many rows are worth one.
+const GROUP: usize = 64;
+const WORTH_A_THREAD: usize = 16_384;
 
 /// Whose state a file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +85,7 @@ pub struct Delta {
     pub upserts: Vec<RecordBatch>,
     /// … keys taken out; then …
     pub deletes: Vec<RecordBatch>,
-    /// … all rows forgotten whose time is at or before this, in microseconds.
+    /// … all rows forgotten whose time is at or before this, in microseconds: the time that they have, not when it ends.
     pub forgotten_until: Option<i64>,
 }
 
@@ -120,7 +126,9 @@ pub fn write_delta(store: &dyn Store, folder: &str, owner: &Owner, version: u64,
     let (kind, base) = (Kind::Delta, version.checked_sub(1));
     let Delta { upserts, deletes, forgotten_until } = delta;
     let (upserts, deletes) = (upserts.iter().cloned().map(Ok), deletes.iter().cloned().map(Ok));
-    write(store, &path(folder, kind, version), upserts, deletes, |upserts, deletes| Index {
+    // A batch waits for it.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    write(store, &path(folder, kind, version), threads, upserts, deletes, |upserts, deletes| Index {
         kind,
         owner: owner.clone(),
         version,
@@ -143,7 +151,7 @@ pub fn write_snapshot(
     batches: impl Iterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
     let kind = Kind::Snapshot;
-    write(store, &path(folder, kind, version), batches, std::iter::empty(), |upserts, deletes| Index {
+    write(store, &path(folder, kind, version), 1, batches, std::iter::empty(), |upserts, deletes| Index {
         kind,
         owner: owner.clone(),
         version,
@@ -190,6 +198,7 @@ pub fn is_intact(store: &dyn Store, folder: &str, kind: Kind, version: u64) -> R
 fn write(
     store: &dyn Store,
     path: &str,
+    threads: usize,
     upserts: impl Iterator<Item = Result<RecordBatch>>,
     deletes: impl Iterator<Item = Result<RecordBatch>>,
     index: impl FnOnce(Section, Section) -> Index,
@@ -202,7 +211,7 @@ fn write(
         let Some((upserts, deletes, index)) = input.take() else {
             return Err(io::Error::other("a state file can be written only once"));
         };
-        length = write_to(out, upserts, deletes, index).map_err(|failure| match failure {
+        length = write_to(out, threads, upserts, deletes, index).map_err(|failure| match failure {
             Failure::Io(e) => e,
             Failure::Other(error) => {
                 cause = Some(error);
@@ -240,14 +249,15 @@ impl From<ArrowError> for Failure {
 
 fn write_to(
     out: &mut dyn Write,
+    threads: usize,
     upserts: impl Iterator<Item = Result<RecordBatch>>,
     deletes: impl Iterator<Item = Result<RecordBatch>>,
     index: impl FnOnce(Section, Section) -> Index,
 ) -> Result<u64, Failure> {
     let mut out = Summed { out, sum: 0, length: 0 };
     out.write_all(BEGIN)?;
-    let upserts = write_section(&mut out, upserts)?;
-    let deletes = write_section(&mut out, deletes)?;
+    let upserts = write_section(&mut out, threads, upserts)?;
+    let deletes = write_section(&mut out, threads, deletes)?;
     let at = out.length;
     let index = serde_json::to_vec(&index(upserts, deletes)).map_err(io::Error::from)?;
     out.write_all(&index)?;
@@ -260,7 +270,11 @@ fn write_to(
     Ok(out.length)
 }
 
-fn write_section(out: &mut Summed<'_>, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<Section, Failure> {
+fn write_section(
+    out: &mut Summed<'_>,
+    threads: usize,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+) -> Result<Section, Failure> {
     let begin = out.length;
     let mut rows = 0;
     let mut batches = batches.filter(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
@@ -268,13 +282,21 @@ fn write_section(out: &mut Summed<'_>, batches: impl Iterator<Item = Result<Reco
         let mut batch = first.map_err(Failure::Other)?;
         let schema = batch.schema();
         let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
-        let mut stream = StreamWriter::try_new_with_options(&mut *out, &schema, options)?;
+        let mut stream = StreamWriter::try_new_with_options(&mut *out, &schema, options.clone())?;
+        let (mut group, most) = (Vec::new(), if threads > 1 { GROUP * threads } else { 1 });
         loop {
             rows += batch.num_rows() as u64;
-            stream.write(&batch)?;
-            match batches.next() {
+            group.push(batch);
+            let next = batches.next().transpose().map_err(Failure::Other)?;
+            if group.len() >= most || next.is_none() {
+                for encoded in encode(&group, threads, &options)? {
+                    write_message(stream.get_mut(), encoded, &options)?;
+                }
+                group.clear();
+            }
+            match next {
                 None => break,
-                Some(next) => batch = next.map_err(Failure::Other)?,
+                Some(next) => batch = next,
             }
             if !fits(&batch, &schema) {
                 let message = format!("state rows of different types: {schema} and {}", batch.schema());
@@ -284,6 +306,31 @@ fn write_section(out: &mut Summed<'_>, batches: impl Iterator<Item = Result<Reco
         stream.finish()?;
     }
     Ok(Section { rows, bytes: out.length - begin })
+}
+
+/// Compresses batches, which have no dictionaries, by so many threads.
+fn encode(batches: &[RecordBatch], threads: usize, options: &IpcWriteOptions) -> Result<Vec<EncodedData>, Failure> {
+    let one = |batch: &RecordBatch| -> Result<EncodedData, ArrowError> {
+        let mut dictionaries = DictionaryTracker::new(false);
+        let mut scratch = IpcWriteContext::default();
+        Ok(IpcDataGenerator::default().encode(batch, &mut dictionaries, options, &mut scratch)?.1)
+    };
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    if threads <= 1 || rows < WORTH_A_THREAD {
+        return Ok(batches.iter().map(one).collect::<Result<_, _>>()?);
+    }
+    std::thread::scope(|scope| {
+        let shares = batches.chunks(batches.len().div_ceil(threads));
+        let shares: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(one).collect::<Result<Vec<_>, ArrowError>>()))
+            .collect();
+        let mut all = Vec::with_capacity(batches.len());
+        for share in shares {
+            let died = |_| Failure::Other(Error::internal("a thread that wrote state died"));
+            all.append(&mut share.join().map_err(died)??);
+        }
+        Ok(all)
+    })
 }
 
 /// Whether a batch may stand in the stream of another's schema. The stream's writer looks neither at types nor at

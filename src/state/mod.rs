@@ -24,5 +24,5 @@ mod table;
 pub mod versions;
 
 pub use loaded::Loaded;
-pub use operator_state::{Asked, OperatorState, Shape, Spread, Times};
+pub use operator_state::{Asked, Forgets, OperatorState, Shape, Spread};
 pub use table::{Frozen, NO_NUMBER, Slot, StateTable, select_rows};

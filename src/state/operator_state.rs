@@ -78,8 +78,20 @@ pub enum Asked {
     Slot,
 }
 
-/// Gives rows, by their columns, the times at which they may be forgotten.
-pub type Times<'a> = dyn Fn(&[ArrayRef]) -> Result<Vec<i64>> + Sync + 'a;
+/// How a state forgets by time. All times are microseconds.
+pub trait Forgets: Sync {
+    /// The times at which rows of these columns may be forgotten.
+    ///
+    /// # Errors
+    /// Internal: a column holds no time.
+    fn times(&self, columns: &[ArrayRef]) -> Result<Vec<i64>>;
+
+    /// Which of these times were forgotten by a delta that says `forgotten_until`: those at or before this one.
+    ///
+    /// # Errors
+    /// Internal.
+    fn until(&self, forgotten_until: i64) -> Result<i64>;
+}
 
 /// An operator's state. See the module's documentation.
 pub struct OperatorState {
@@ -104,17 +116,18 @@ struct Since {
 }
 
 impl Since {
-    /// A snapshot is due when reading the deltas costs about as much as reading it would.
+    /// A snapshot is due when reading the deltas costs about as much as reading it would; a state that is another in every batch
+    /// has no snapshot of each.
     fn due(&self) -> bool {
-        self.delta_bytes >= self.snapshot_bytes.max(4 << 20)
+        (self.deltas >= 4 && self.delta_bytes >= self.snapshot_bytes.max(4 << 20))
             || (self.deltas >= 50 && self.delta_bytes * 8 >= self.snapshot_bytes)
             || self.deltas >= 1_000
     }
 }
 
 impl OperatorState {
-    /// Opens the operator's state as it was after batch `version`; `None`: empty. `times` gives rows their times, where the
-    /// operator forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
+    /// Opens the operator's state as it was after batch `version`; `None`: empty. `forgets`: where the operator
+    /// forgets by time. Writes nothing: see [`OperatorState::keep_schema`].
     ///
     /// # Errors
     /// InvalidInput: the checkpoint's state has another schema (old and new are listed). Corrupt, by path. Io.
@@ -122,7 +135,7 @@ impl OperatorState {
         store: Arc<dyn Store>,
         shape: &Shape,
         version: Option<u64>,
-        times: Option<&Times<'_>>,
+        forgets: Option<&dyn Forgets>,
         loaded: &Loaded,
     ) -> Result<Self> {
         let folder = format!("state/{}", shape.stored.operator);
@@ -145,7 +158,7 @@ impl OperatorState {
             notices: Vec::new(),
         };
         if let Some(version) = version {
-            state.load(shape, version, times, loaded)?;
+            state.load(shape, version, forgets, loaded)?;
             state.partitions.iter().try_for_each(|partition| lock(partition).loaded())?;
         }
         Ok(state)
@@ -159,7 +172,7 @@ impl OperatorState {
         }
     }
 
-    fn load(&mut self, shape: &Shape, version: u64, times: Option<&Times<'_>>, loaded: &Loaded) -> Result<()> {
+    fn load(&mut self, shape: &Shape, version: u64, forgets: Option<&dyn Forgets>, loaded: &Loaded) -> Result<()> {
         let recovery = versions::recover(self.store.as_ref(), &self.folder, &self.owner, version)?;
         let passed_over = recovery.passed_over.iter();
         self.notices.extend(passed_over.map(|damaged| {
@@ -169,7 +182,7 @@ impl OperatorState {
             self.since_snapshot.snapshot_bytes = snapshot.index.upserts.bytes;
             let read = (loaded, snapshot.index.upserts.bytes);
             let all = Delta { upserts: snapshot.upserts, ..Delta::default() };
-            self.put(shape, &all, times, Some(read))?;
+            self.put(shape, &all, forgets, Some(read))?;
         }
         for delta in recovery.deltas {
             let contents = file::read(self.store.as_ref(), &self.folder, &self.owner, Kind::Delta, delta)?;
@@ -178,13 +191,19 @@ impl OperatorState {
             let read = (loaded, contents.index.upserts.bytes + contents.index.deletes.bytes);
             let StateContents { index, upserts, deletes } = contents;
             let delta = Delta { upserts, deletes, forgotten_until: index.forgotten_until };
-            self.put(shape, &delta, times, Some(read))?;
+            self.put(shape, &delta, forgets, Some(read))?;
         }
         Ok(())
     }
 
     /// Puts a file's rows in, every partition by a thread of its own where there are many. `read`: where it is counted, and the file's bytes.
-    fn put(&self, shape: &Shape, delta: &Delta, times: Option<&Times<'_>>, read: Option<(&Loaded, u64)>) -> Result<()> {
+    fn put(
+        &self,
+        shape: &Shape,
+        delta: &Delta,
+        forgets: Option<&dyn Forgets>,
+        read: Option<(&Loaded, u64)>,
+    ) -> Result<()> {
         let Delta { upserts, deletes, forgotten_until } = delta;
         let rows = upserts.iter().chain(deletes).map(|batch| batch.num_rows() as u64).sum::<u64>();
         // Half of the work is to find the keys of rows, and half to put these in.
@@ -195,7 +214,7 @@ impl OperatorState {
             }
         };
         let width = shape.keys.fields().len();
-        let one = |batch: &RecordBatch, times: Option<&Times<'_>>| -> Result<Keyed> {
+        let one = |batch: &RecordBatch, forgets: Option<&dyn Forgets>| -> Result<Keyed> {
             let keys = shape.codec.encode(&batch.columns()[..width], batch.num_rows())?;
             let parts = match &shape.spread {
                 None => split(&keys, self.partitions.len()),
@@ -204,7 +223,7 @@ impl OperatorState {
                     split(&keys, self.partitions.len())
                 }
             };
-            let times = times.map(|times| times(batch.columns())).transpose()?;
+            let times = forgets.map(|forgets| forgets.times(batch.columns())).transpose()?;
             count(batch.num_rows(), false);
             Ok(Keyed { rows: batch.clone(), keys, parts, times })
         };
@@ -218,24 +237,25 @@ impl OperatorState {
                 table.unload(keys, &parts[n]);
                 count(parts[n].len(), true);
             }
-            match forgotten_until {
-                Some(until) => table.forget_due(*until).map(drop),
-                None => Ok(()),
+            match (forgotten_until, forgets) {
+                (Some(until), Some(forgets)) => table.forget_due(forgets.until(*until)?).map(drop),
+                (Some(_), None) => Err(Error::internal("a state that has no times has forgotten by time")),
+                (None, _) => Ok(()),
             }
         };
         if rows < WORTH_A_THREAD {
             let keyed =
-                |batches: &[RecordBatch], times| batches.iter().map(|b| one(b, times)).collect::<Result<Vec<_>>>();
-            let (upserts, deletes) = (keyed(upserts, times)?, keyed(deletes, None)?);
+                |batches: &[RecordBatch], forgets| batches.iter().map(|b| one(b, forgets)).collect::<Result<Vec<_>>>();
+            let (upserts, deletes) = (keyed(upserts, forgets)?, keyed(deletes, None)?);
             return (0..self.partitions.len()).try_for_each(|n| load(n, &upserts, &deletes));
         }
         // The file's batches are shared out between as many threads as there are partitions.
-        let keyed = |batches: &[RecordBatch], times: Option<&Times<'_>>| -> Result<Vec<_>> {
+        let keyed = |batches: &[RecordBatch], forgets: Option<&dyn Forgets>| -> Result<Vec<_>> {
             let share = batches.len().div_ceil(self.partitions.len()).max(1);
             std::thread::scope(|scope| {
                 let shares: Vec<_> = batches
                     .chunks(share)
-                    .map(|share| scope.spawn(move || share.iter().map(|b| one(b, times)).collect::<Result<Vec<_>>>()))
+                    .map(|share| scope.spawn(move || share.iter().map(|b| one(b, forgets)).collect::<Result<Vec<_>>>()))
                     .collect();
                 let mut all = Vec::with_capacity(batches.len());
                 for share in shares {
@@ -244,7 +264,7 @@ impl OperatorState {
                 Ok(all)
             })
         };
-        let (upserts, deletes) = (keyed(upserts, times)?, keyed(deletes, None)?);
+        let (upserts, deletes) = (keyed(upserts, forgets)?, keyed(deletes, None)?);
         std::thread::scope(|scope| {
             let (load, upserts, deletes) = (&load, &upserts, &deletes);
             let partitions = 0..self.partitions.len();

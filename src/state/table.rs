@@ -259,9 +259,7 @@ impl StateTable {
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(arrow_error)?;
         if let Some(times) = times {
-            for (slot, time) in slots.iter().zip(times) {
-                self.by_time.set(*slot, *time);
-            }
+            self.by_time.set_all(slots.iter().copied().zip(times.iter().copied()));
         }
         if let Some(members) = &mut self.members {
             members.add(rows.columns(), &slots, |slot| self.slots[slot as usize].place == Place::NONE)?;
@@ -278,9 +276,7 @@ impl StateTable {
         let mut slots = Vec::with_capacity(which.len());
         self.find_or_insert_all(keys, Some(which), 0, &mut slots);
         if let Some(times) = times {
-            for (slot, row) in slots.iter().zip(which) {
-                self.by_time.set(*slot, times[*row as usize]);
-            }
+            self.by_time.set_all(slots.iter().zip(which).map(|(slot, row)| (*slot, times[*row as usize])));
         }
         self.push_chunk(rows, slots);
     }

@@ -114,7 +114,7 @@ fn a_failed_query_is_heard_of_however_quiet() {
     let output = run(&["-q", "-c", sql]);
     assert_eq!(code(&output), 4);
     let first = stderr(&output).lines().next().unwrap_or_default();
-    assert_eq!(first, "query q failed in batch 0: division by zero", "{}", stderr(&output));
+    assert_eq!(first, "query q failed in batch 0, reading s: division by zero", "{}", stderr(&output));
 }
 
 #[test]
