@@ -34,8 +34,11 @@ impl Session {
     }
 }
 
+/// What stands at the end of the text of a function that nobody has described.
+pub const UNDOCUMENTED: &str = "it has no documentation\n";
+
 fn text(name: &str, kind: &str, documentation: Option<Documentation>) -> String {
-    let Some(doc) = documentation else { return format!("{name}: {kind}; it has no documentation\n") };
+    let Some(doc) = documentation else { return format!("{name}: {kind}; {UNDOCUMENTED}") };
     let mut out = format!("{}  ({kind})\n", doc.syntax_example);
     for other in doc.alternative_syntax.iter().flatten() {
         _ = writeln!(out, "{other}");

@@ -27,6 +27,7 @@ mod watch;
 mod work;
 
 pub use cancel::CancelToken;
+pub use documentation::UNDOCUMENTED;
 pub use last::LAST_RESULT;
 pub use listing::{FunctionName, Relation};
 pub use work::Work;

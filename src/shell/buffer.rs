@@ -22,6 +22,8 @@ pub(super) struct Buffer {
     scanner: Scanner,
     /// Whole lines of the input, from the one in which the statement begins.
     window: String,
+    /// The same as it was written: commands are blanks in the window.
+    written: String,
     /// The number of the window's first line, from 1.
     first_line: u64,
     /// Bytes of the window that are read.
@@ -37,6 +39,7 @@ impl Buffer {
         Buffer {
             scanner: Scanner::new(),
             window: String::new(),
+            written: String::new(),
             first_line: 1,
             read: 0,
             statement: None,
@@ -54,12 +57,14 @@ impl Buffer {
         };
         self.first_line += count_lines(&self.window[..keep_from]);
         self.window.drain(..keep_from);
+        self.written.drain(..keep_from);
         self.read -= keep_from;
         if let Some((begin, end)) = &mut self.statement {
             *begin -= keep_from;
             *end -= keep_from;
         }
         self.window.push_str(line);
+        self.written.push_str(line);
     }
 
     /// The next thing to run; `None` when another line is needed.
@@ -95,9 +100,12 @@ impl Buffer {
 
     /// At the end of the input: the last statement, whose `;` may be missing, or what was left open.
     pub(super) fn finish(&mut self) -> Option<Item> {
-        let open = self.scanner.pending() != Pending::Empty;
+        let pending = self.scanner.pending();
+        let open = pending != Pending::Empty;
         self.scanner = Scanner::new();
         match self.statement.take() {
+            // A comment that never ends hides what follows: the parser says where it begins.
+            Some((begin, _)) if pending == Pending::Comment => Some(self.statement_item(begin, self.window.len())),
             Some((begin, end)) => Some(self.statement_item(begin, end)),
             // An open comment: the parser says where it begins.
             None if open => Some(self.statement_item(0, self.window.len())),
@@ -138,7 +146,7 @@ impl Buffer {
 
     /// The text around the statement that was taken last, such that its lines have the numbers of the input.
     pub(super) fn source(&self) -> String {
-        "\n".repeat(self.first_line.saturating_sub(1) as usize) + &self.window
+        "\n".repeat(self.first_line.saturating_sub(1) as usize) + &self.written
     }
 
     fn rest(&self) -> &str {
@@ -260,6 +268,8 @@ mod tests {
     #[test]
     fn what_is_left_open_at_the_end_is_handed_over() {
         assert_eq!(items("SELECT 1;\n/* open"), ["1:1 SELECT 1", "2:1 /* open"]);
+        assert_eq!(items("SELECT 1 /* open;\nSELECT 2;"), ["1:1 SELECT 1 /* open;\nSELECT 2;"]);
+        assert_eq!(items("SELECT 1 -- open;\n"), ["1:1 SELECT 1"]);
         assert_eq!(items("SELECT 'open\n"), ["1:1 SELECT 'open\n"]);
         assert_eq!(items("-- only a comment\n  \n"), Vec::<String>::new());
     }

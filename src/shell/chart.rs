@@ -1,11 +1,14 @@
 //! `\chart`: the last result as bars, or as a line through its rows.
 
+use arrow::datatypes::Schema;
+
+use super::crosstab::find;
 use super::live::{Column, columns};
 use super::runner::Shell;
 use super::settings::MOST_ROWS;
 use super::terminal;
 use crate::display::{BOLD, bar_chart, label_columns, line_chart, paint, row_texts, visible};
-use crate::error::{Code, Error, Result, closest};
+use crate::error::{Error, Result};
 
 /// As wide as a chart is where there is no terminal.
 const COLUMNS: usize = 80;
@@ -27,7 +30,7 @@ impl Shell {
     pub(super) fn chart(&self, words: &[String]) -> Result<()> {
         let (schema, batches) = self.last.result.kept("draw what a GROUP BY makes of it")?;
         let columns = columns(schema);
-        let (drawn, kind) = read(words, &columns)?;
+        let (drawn, kind) = read(words, schema, &columns)?;
         let labels = label_columns(&columns.iter().map(|column| column.number).collect::<Vec<_>>(), drawn);
         let screen = self.output.is_terminal.then(terminal::Screen::now);
         let width = screen.and_then(|screen| screen.columns).unwrap_or(COLUMNS);
@@ -71,23 +74,16 @@ fn shortened(label: &str, most: usize) -> String {
 }
 
 /// The column that is drawn, and how. A word that names a column is that column.
-fn read(words: &[String], columns: &[Column]) -> Result<(usize, Option<Kind>)> {
+fn read(words: &[String], schema: &Schema, columns: &[Column]) -> Result<(usize, Option<Kind>)> {
     let (mut drawn, mut kind) = (None, None);
     for word in words {
-        let named = columns.iter().position(|column| column.name == *word);
-        match (named.filter(|_| drawn.is_none()), word.as_str()) {
-            (Some(at), _) => drawn = Some(at),
-            (None, "bar" | "bars") if kind.is_none() => kind = Some(Kind::Bars),
-            (None, "line" | "lines") if kind.is_none() => kind = Some(Kind::Lines),
-            _ => {
-                let error =
-                    Error::invalid(format!("the last result has no column {word:?}")).coded(Code::UnknownColumn);
-                let names = columns.iter().filter(|column| column.number).map(|column| column.name.as_str());
-                return Err(match closest(word, names) {
-                    Some(name) => error.help(format!("did you mean {name}?")),
-                    None => error.help("\\chart is written \\chart [COLUMN] [bars|lines]"),
-                });
-            }
+        let named = find(word, schema);
+        match (named, word.as_str()) {
+            (Ok(at), _) if drawn.is_none() => drawn = Some(at),
+            (_, "bar" | "bars") if kind.is_none() => kind = Some(Kind::Bars),
+            (_, "line" | "lines") if kind.is_none() => kind = Some(Kind::Lines),
+            (Err(error), _) => return Err(error),
+            (Ok(_), _) => return Err(Error::invalid("\\chart is written \\chart [COLUMN] [bars|lines]")),
         }
     }
     let drawn = match drawn {
@@ -103,7 +99,7 @@ fn read(words: &[String], columns: &[Column]) -> Result<(usize, Option<Kind>)> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::{DataType, Field, Schema};
+    use arrow::datatypes::{DataType, Field};
 
     use super::*;
 
@@ -111,7 +107,8 @@ mod tests {
         let field = |name: &str, data_type| Field::new(name, data_type, true);
         let fields = vec![field("page", DataType::Utf8), field("lines", DataType::Int64), field("n", DataType::Int64)];
         let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
-        read(&words, &columns(&Schema::new(fields))).map_err(|error| error.to_string())
+        let schema = Schema::new(fields);
+        read(&words, &schema, &columns(&schema)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -122,6 +119,8 @@ mod tests {
         assert_eq!(read_words("lines lines"), Ok((1, Some(Kind::Lines))));
         assert_eq!(read_words("bar n"), Ok((2, Some(Kind::Bars))));
         assert_eq!(read_words("page"), Err("column page is no number".to_string()));
+        assert_eq!(read_words("\"n\" 2"), Err("\\chart is written \\chart [COLUMN] [bars|lines]".to_string()));
+        assert_eq!((read_words("N"), read_words("3")), (Ok((2, None)), Ok((2, None))));
         assert_eq!(read_words("m"), Err("the last result has no column \"m\"".to_string()));
         assert_eq!(read_words("bars bars"), Err("the last result has no column \"bars\"".to_string()));
     }

@@ -77,7 +77,10 @@ fn read(words: &[String], schema: &Schema) -> Result<Roles> {
 }
 
 /// A column by its number, counted from 1, or by its name, which is written as in SQL.
-fn find(word: &str, schema: &Schema) -> Result<usize> {
+///
+/// # Errors
+/// There is none, or more than one.
+pub(super) fn find(word: &str, schema: &Schema) -> Result<usize> {
     let count = schema.fields().len();
     if word.chars().all(|c| c.is_ascii_digit()) && !word.is_empty() {
         let at = word.parse().ok().and_then(|number: usize| number.checked_sub(1)).filter(|at| *at < count);

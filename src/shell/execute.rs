@@ -49,13 +49,18 @@ impl Shell {
         if as_they_come {
             return self.print(answer?, true, &watch);
         }
+        let rows = self.print_and_record(&text, answer, &watch)?;
+        self.view_started(&statement).map(|()| rows)
+    }
+
+    /// Prints an answer, and writes it to the recording, if there is one.
+    fn print_and_record(&mut self, text: &str, answer: Result<Answer>, watch: &Stopwatch) -> Result<u64> {
         if self.recording.is_none() {
-            let rows = self.print_and_keep(answer?, &watch)?;
-            return self.view_started(&statement).map(|()| rows);
+            return self.print_and_keep(answer?, watch);
         }
         let outcome = answer.and_then(|answer| {
             let (answer, heard) = record::hear(answer);
-            self.print_and_keep(answer, &watch).map(|rows| (rows, heard))
+            self.print_and_keep(answer, watch).map(|rows| (rows, heard))
         });
         let (outcome, heard) = match outcome {
             Ok((rows, heard)) => (Ok(rows), Some(heard)),
@@ -64,11 +69,11 @@ impl Shell {
         if let Some(recording) = &mut self.recording {
             // What can't be a record is no reason to end a script.
             let heard = heard.ok_or(outcome.as_ref().err());
-            if let Some(why) = record::keep(recording, &text, heard)? {
+            if let Some(why) = record::keep(recording, text, heard)? {
                 say(&why);
             }
         }
-        outcome.and_then(|rows| self.view_started(&statement).map(|()| rows))
+        outcome
     }
 
     /// Runs a statement and keeps its rows as the last result, without printing them.
@@ -141,7 +146,8 @@ impl Shell {
         for batch in rows {
             texts.extend(row_texts(&batch?)?);
             if texts.len() > most {
-                return Err(Error::invalid(format!("more than {most} rows were answered")));
+                let rows = if most == 1 { "row was" } else { "rows were" };
+                return Err(Error::invalid(format!("more than {most} {rows} answered")));
             }
         }
         Ok((schema.fields().iter().map(|field| field.name().clone()).collect(), texts))
@@ -169,8 +175,11 @@ impl Shell {
         let as_they_come = matches!(statement.statement, Statement::Watch { .. });
         let ending = self.ending.clone();
         let _foreground = ending.foreground(sql);
-        let answer = self.execute(&statement)?;
-        self.print(answer, as_they_come, &watch).map(|_| ())
+        let answer = self.execute(&statement);
+        match self.recording {
+            Some(_) if !as_they_come => self.print_and_record(sql, answer, &watch).map(|_| ()),
+            _ => self.print(answer?, as_they_come, &watch).map(|_| ()),
+        }
     }
 
     /// The answer of a statement that a command stands for, to be looked at before it is printed.

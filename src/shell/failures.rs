@@ -3,7 +3,7 @@
 //! A query says that it fails when it does, whoever waits for it; AWAIT, STEP, STOP and WATCH then fail with the same error.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 
@@ -12,23 +12,45 @@ const KEPT: usize = 100;
 
 /// The lines that were told; clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Failures(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct Failures(Arc<Mutex<Lines>>);
+
+#[derive(Default)]
+struct Lines {
+    told: VecDeque<String>,
+    /// The last of them, until a statement fails.
+    newest: Option<String>,
+}
 
 impl Failures {
     /// Remembers a line that is told.
     pub(super) fn told(&self, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == KEPT {
-            lines.pop_front();
+        let mut lines = self.lock();
+        if lines.told.len() == KEPT {
+            lines.told.pop_front();
         }
-        lines.push_back(line.to_string());
+        lines.told.push_back(line.to_string());
+        lines.newest = Some(line.to_string());
+    }
+
+    /// The last line that was told since a statement failed.
+    pub(super) fn newest(&self) -> Option<String> {
+        self.lock().newest.clone()
+    }
+
+    /// A statement has failed.
+    pub(super) fn passed(&self) {
+        self.lock().newest = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error without what was told already; `None`: nothing was.
     pub(super) fn brief(&self, error: &Error) -> Option<Error> {
         let text = error.to_string();
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().find_map(|line| {
+        let lines = self.lock();
+        lines.told.iter().rev().find_map(|line| {
             let front = line.strip_suffix(&text)?;
             let what = match (front, error) {
                 ("", Error::QueryFailed { query, batch, .. }) => format!("query {query} failed in batch {batch}"),
@@ -57,6 +79,9 @@ mod tests {
         assert!(failures.brief(&before).is_none());
         failures.told("query r failed: busy");
         assert_eq!(failures.brief(&before).unwrap().to_string(), "query r failed: see its notice");
+        // Of two that failed alike, the one that failed last.
+        failures.told("query s failed: busy");
+        assert_eq!(failures.brief(&before).unwrap().to_string(), "query s failed: see its notice");
         failures.told("too busy");
         assert!(failures.brief(&Error::conflict("so busy")).is_none());
     }

@@ -129,7 +129,8 @@ impl Loop {
             self.buffer = Buffer::new();
         }
         for line in text.lines() {
-            self.buffer.push_line(&format!("{line}\n"));
+            let line = format!("{line}\n");
+            self.buffer.push_line(&shell.with_statements(self.buffer.pending(), &line));
             let flow = shell.run_ready(&mut self.buffer, TYPED);
             if let Some(edited) = self.buffer.take_replaced() {
                 self.typed = edited;

@@ -1,5 +1,6 @@
 //! Runs the statements and commands of a script one after the other, and decides after each whether to go on.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use super::variables::Variables;
 use super::verbose;
 use crate::display::{ALERT, paint, render_error};
 use crate::error::{Error, Location, Result, Span};
+use crate::parser::Pending;
 use crate::regress::Recording;
 use crate::session::Session;
 
@@ -116,7 +118,7 @@ impl Shell {
                 self.report(&error, "", None, None);
                 return Flow::Stop;
             }
-            buffer.push_line(&line);
+            buffer.push_line(&self.with_statements(buffer.pending(), &line));
             let origin = Origin { name: Some(&input.name), path: input.path.as_deref() };
             match self.run_ready(&mut buffer, origin) {
                 Flow::Next => {}
@@ -127,6 +129,17 @@ impl Shell {
         match buffer.finish() {
             Some(item) => self.run_item(item, &mut buffer, origin),
             None => Flow::Next,
+        }
+    }
+
+    /// A line that is `:name` alone, of a variable with whole statements, as these: where one ends has to be known before it is
+    /// read. Any other is as it is, and so is one inside a statement.
+    pub(super) fn with_statements<'a>(&self, pending: Pending, line: &'a str) -> Cow<'a, str> {
+        let name = line.trim().strip_prefix(':').filter(|_| pending == Pending::Empty);
+        let value = name.and_then(|name| self.variables.get(name.trim_end_matches(';').trim_end()));
+        match value.filter(|value| value.contains(';')) {
+            Some(value) => Cow::Owned(format!("{}\n", value.trim_end())),
+            None => Cow::Borrowed(line),
         }
     }
 
@@ -167,6 +180,7 @@ impl Shell {
     /// Says what went wrong.
     pub(super) fn report(&mut self, error: &Error, source: &str, name: Option<&str>, statement: Option<Location>) {
         self.failed = true;
+        self.failures.passed();
         let source = self.source.take().unwrap_or_else(|| source.to_string());
         let brief = self.failures.brief(error);
         let text = render_error(brief.as_ref().unwrap_or(error), &source, name, statement);

@@ -6,6 +6,7 @@ use arrow::datatypes::DataType;
 
 use super::{Call, Entry, Takes};
 use crate::clock::Stopwatch;
+use crate::display::row_texts;
 use crate::error::{Error, Result};
 use crate::session::Answer;
 use crate::shell::runner::{Flow, Shell};
@@ -24,7 +25,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "list streams, tables, views, sinks and queries, or describe one; in a pattern * is any text, ? one character",
         takes: Takes::Words,
         run: |shell, call| match call.at_most_one()? {
-            None if call.name == ".schema" => Err(call.usage()),
+            None if call.name == ".schema" => all_made(shell),
             None => list_all(shell, None),
             Some(pattern) if is_pattern(pattern) => list_all(shell, Some(pattern)),
             Some(name) => next(shell.run_internal(&format!("DESCRIBE {}", identifier(name)))),
@@ -108,6 +109,23 @@ fn list_all(shell: &mut Shell, pattern: Option<&str>) -> Result<Flow> {
         None => shell.confirm("nothing is created yet"),
     }
     Ok(Flow::Next)
+}
+
+/// The statements that made all there is, in the order of the lists.
+fn all_made(shell: &mut Shell) -> Result<Flow> {
+    let mut made = Vec::new();
+    for kind in KINDS {
+        let Answer::Rows { rows, .. } = shell.ask(&format!("SHOW {kind}"))? else { continue };
+        for batch in rows {
+            let names = row_texts(&batch?)?.into_iter().filter_map(|row| row.into_iter().next().flatten());
+            made.extend(names.filter_map(|name| shell.session.made_by(&name)));
+        }
+    }
+    if made.is_empty() {
+        shell.confirm("nothing is created yet");
+        return Ok(Flow::Next);
+    }
+    next(shell.print_text(&made.iter().map(|sql| format!("{sql};\n")).collect::<String>()))
 }
 
 fn list(shell: &mut Shell, call: &Call<'_>, sql: &str) -> Result<Flow> {

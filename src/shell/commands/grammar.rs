@@ -35,7 +35,7 @@ impl Section {
     }
 
     /// The first paragraph below the grammar.
-    pub(super) fn summary(&self) -> &'static str {
+    fn summary(&self) -> &'static str {
         let behind = self.grammar.map_or(self.text, |grammar| {
             self.text
                 .find(grammar)
@@ -44,6 +44,40 @@ impl Section {
         let paragraph = behind.trim_start().split("\n\n").next().unwrap_or_default();
         if paragraph.starts_with(['|', '`', '-', '#']) { "" } else { paragraph }
     }
+}
+
+impl Section {
+    /// What a person is shown of it: its grammar and what that means, or all of it where it has none. Links are their words.
+    pub(super) fn shown(&self) -> String {
+        let summary = self.summary();
+        let text = match self.grammar {
+            None if summary.is_empty() => self.text.trim().to_string(),
+            None => summary.to_string(),
+            Some(grammar) => format!("{grammar}\n\n{summary}"),
+        };
+        let mut plain = String::new();
+        let mut rest = text.as_str();
+        while let Some((front, words, behind)) = link(rest) {
+            plain.extend([front, words]);
+            rest = behind;
+        }
+        plain + rest
+    }
+}
+
+/// The text in front of the first link, its words, and what is behind it.
+fn link(text: &str) -> Option<(&str, &str, &str)> {
+    let middle = text.find("](")?;
+    let open = text[..middle].rfind('[')?;
+    let close = middle + text[middle..].find(')')?;
+    Some((&text[..open], &text[open + 1..middle], &text[close + 1..]))
+}
+
+/// The first section that speaks of a function of ours, as in `session_window(`.
+pub(super) fn of_function(name: &str) -> Option<Section> {
+    let call = format!("{}(", name.to_lowercase());
+    let is_name = name.len() > 2 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    sections().into_iter().find(|section| is_name && section.text.to_lowercase().contains(&call))
 }
 
 /// What a text asks for: the sections of a statement whose first words are these, or the one of that title.
@@ -125,6 +159,21 @@ mod tests {
             let first = statement.split(' ').next().unwrap_or_default();
             assert!(found.iter().any(|s| s.grammar.is_some_and(|g| g.contains(first))), "{statement}");
         }
+    }
+
+    #[test]
+    fn sections_are_shown_without_their_links() {
+        assert_eq!(link("a [b](c.md#d) e [f](g)"), Some(("a ", "b", " e [f](g)")));
+        assert!(link("a [1] (b)").is_none());
+        for section in sections() {
+            let shown = section.shown();
+            assert!(!shown.contains("](#") && !shown.contains(".md#"), "{}: {shown}", section.title);
+        }
+        for title in ["file", "stdin", "OVER"] {
+            assert!(find(title).iter().all(|section| !section.shown().trim().is_empty()), "{title}");
+        }
+        assert!(of_function("session_window").is_some() && of_function("late_rows").is_some());
+        assert!(of_function("no such").is_none());
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use std::fmt::Write;
 
 use super::{ELSEWHERE, Entry, FAMILIES, Takes, grammar, unknown};
+use crate::display::render_error;
 use crate::error::{Error, Result, closest, explained};
+use crate::session::UNDOCUMENTED;
 use crate::shell::runner::{Flow, Shell};
 use crate::shell::settings::OPTIONS;
 use crate::shell::variables::{SPECIAL, TOLD};
+use crate::shell::verbose::chain;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -43,7 +46,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         takes: Takes::Words,
         run: |shell, call| {
             call.none()?;
-            let text = shell.last.error.clone().unwrap_or_else(|| "there was no error\n".to_string());
+            let text = failed_behind(shell).or_else(|| shell.last.error.clone());
+            let text = text.unwrap_or_else(|| "there was no error\n".to_string());
             shell.print_text(&text)?;
             Ok(Flow::Next)
         },
@@ -60,6 +64,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     },
 ];
+
+/// The query that failed since the last statement did, in full.
+fn failed_behind(shell: &Shell) -> Option<String> {
+    let line = shell.failures.newest()?;
+    let errors = shell.session.handles().into_iter().filter_map(|handle| handle.status().last_error);
+    let error = errors.into_iter().find(|error| line.ends_with(&error.to_string()))?;
+    Some(render_error(&error, "", None, None) + &chain(&error))
+}
 
 /// Every command.
 fn all() -> String {
@@ -134,11 +146,16 @@ fn manual(shell: &Shell, asked: &str) -> Result<String> {
     let mut text = String::new();
     for section in &sections {
         let gap = if text.is_empty() { "" } else { "\n" };
-        let grammar = section.grammar.unwrap_or_default();
-        _ = writeln!(text, "{gap}{}\n{grammar}\n\n{}", section.title, section.summary());
+        _ = writeln!(text, "{gap}{}\n{}", section.title, section.shown());
     }
     let name = asked.trim_end_matches(['(', ')', ';']).trim();
-    if let Some(documentation) = shell.session.function_documentation(name) {
+    let documentation = shell.session.function_documentation(name);
+    // Functions of ours are spoken of on the page.
+    let silent = documentation.as_ref().is_none_or(|text| text.ends_with(UNDOCUMENTED));
+    let own = || grammar::of_function(name).filter(|_| sections.is_empty());
+    if let Some(section) = silent.then(own).flatten() {
+        _ = writeln!(text, "{}\n{}", section.title, section.shown());
+    } else if let Some(documentation) = documentation {
         let gap = if text.is_empty() { "" } else { "\n" };
         text += &format!("{gap}{documentation}");
     }

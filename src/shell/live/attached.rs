@@ -42,6 +42,8 @@ pub(super) struct Stage<'a> {
     /// There is nothing more to come.
     pub(super) over: &'a dyn Fn() -> bool,
     pub(super) cancel: &'a CancelToken,
+    /// One that has ended before is shown until it is left, too.
+    pub(super) stays: bool,
     /// It ends with the view: leaving cancels it.
     pub(super) ends_with_view: bool,
     /// Ctrl-C stops the query; otherwise it leaves the view.
@@ -98,8 +100,9 @@ pub(super) fn attach(stage: &Stage<'_>) -> Result<Left> {
 impl Attached<'_> {
     fn run(&mut self) -> Result<Left> {
         let stage = self.stage;
+        let over = (stage.over)();
         // What has ended already is only shown.
-        if (stage.over)() {
+        if over && !stage.stays {
             self.learn();
             let lines = self.last(raw::size().columns.saturating_sub(1), unicode(), Left::Ended);
             let text: String = lines.iter().map(|line| line.text() + "\n").collect();
@@ -107,14 +110,15 @@ impl Attached<'_> {
             return Ok(Left::Ended);
         }
         let mut screen = Screen::open(false, stage.colour)?;
-        let left = self.paint_until_left(&mut screen)?;
+        let left = self.paint_until_left(&mut screen, &|| !over && (stage.over)())?;
+        let left = if over { Left::Ended } else { left };
         self.learn();
         let lines = self.last(screen.size.columns.saturating_sub(1), screen.unicode, left);
         screen.close(&lines)?;
         Ok(left)
     }
 
-    fn paint_until_left(&mut self, screen: &mut Screen) -> Result<Left> {
+    fn paint_until_left(&mut self, screen: &mut Screen, over: &dyn Fn() -> bool) -> Result<Left> {
         let stage = self.stage;
         let (mut version, mut second, mut next) = (u64::MAX, u64::MAX, Duration::ZERO);
         let (mut dirty, mut pressed) = (true, false);
@@ -131,7 +135,7 @@ impl Attached<'_> {
                 (dirty, pressed) = (false, false);
                 next = now + Duration::from_secs_f64(1.0 / self.view.paints_a_second());
             }
-            if (stage.over)() {
+            if over() {
                 return Ok(Left::Ended);
             }
             if self.leaving || (stage.cancel.is_cancelled() && !stage.ends_with_view) {

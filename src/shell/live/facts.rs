@@ -21,6 +21,8 @@ pub(super) struct Facts {
     /// How far the watermark is behind the newest time that was seen, in milliseconds.
     pub(super) lag: Option<i64>,
     pub(super) lags: VecDeque<f64>,
+    /// The watermark that this is the lag of.
+    pub(super) watermark: Option<i64>,
     /// Each state's name, rows, and how many were changed and removed by that batch.
     pub(super) states: Vec<(String, Option<u64>, u64, u64)>,
     newest_time: Option<i64>,
@@ -56,6 +58,7 @@ impl Facts {
         if let (Some(newest), Some(watermark)) = (self.newest_time, time("/eventTime/watermark")) {
             let lag = newest.saturating_sub(watermark).max(0);
             self.lag = Some(lag);
+            self.watermark = Some(watermark);
             self.lags.push_back(lag as f64);
             while self.lags.len() > 60 {
                 self.lags.pop_front();

@@ -211,7 +211,8 @@ fn watermark(live: &Model, status: &Status<'_>, brief: bool, line: &mut Line) {
     if batch.drains {
         return line.push(Look::Plain, "  watermark end");
     }
-    let Some(watermark) = batch.watermark else { return };
+    // Progress documents come a little later than batches: a watermark stands beside its own lag.
+    let Some(watermark) = live.facts.watermark.or(batch.watermark) else { return };
     let time = chrono::DateTime::from_timestamp_millis(watermark);
     let format = if brief { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
     let time = time.map_or(format!("{watermark} ms"), |time| time.format(format).to_string());
@@ -294,7 +295,10 @@ impl Paper<'_> {
         let top = view.overlay_top.min(all.len().saturating_sub(self.height));
         view.overlay_top = top;
         let below = all.len().saturating_sub(top + self.height);
+        let widest = all.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        view.overlay_left = view.overlay_left.min((widest + 2).saturating_sub(self.room));
         let shown = all.into_iter().skip(top).take(self.height);
+        let shown = shown.map(|text| text.chars().skip(view.overlay_left).collect::<String>());
         (shown.map(|text| Line::of(Look::Plain, format!(" {text}"))).collect(), Hidden { above: top, below })
     }
 }

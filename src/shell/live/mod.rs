@@ -75,7 +75,7 @@ impl Shell {
                     // It is looked at already.
                     Some(live) if until.is_none() => {
                         self.session.cancel_token().clear();
-                        self.look_at(&desk, &turns, live, false)?;
+                        self.look_at(&desk, &turns, live, false, false)?;
                         Ok(Answer::Done { tag: "WATCH".to_string(), notices: Vec::new() })
                     }
                     Some(live) => self.printing(&live, statement),
@@ -103,7 +103,7 @@ impl Shell {
             return Ok(());
         };
         match desk.take_opened() {
-            Some(live) if self.is_viewed(start) => self.look_at(&desk, &turns, live, true),
+            Some(live) if self.is_viewed(start) => self.look_at(&desk, &turns, live, true, false),
             _ => Ok(()),
         }
     }
@@ -142,15 +142,15 @@ impl Shell {
                 }
             }
         };
-        self.look_by_name(&desk, &turns, &name)
+        self.look_by_name(&desk, &turns, &name, false)
     }
 
-    /// Looks at the console of a query, or at its batches where it writes elsewhere.
-    fn look_by_name(&self, desk: &Desk, turns: &Turns, name: &str) -> Result<()> {
+    /// Looks at the console of a query, or at its batches where it writes elsewhere. `stays`: see [`Stage::stays`].
+    fn look_by_name(&self, desk: &Desk, turns: &Turns, name: &str, stays: bool) -> Result<()> {
         let known = self.session.handle(name).is_some();
         // One that has ended shows what it has given out last.
         match desk.console(name).filter(|live| known && (live.is_open() || !self.runs(name))) {
-            Some(live) => self.look_at(desk, turns, live, true),
+            Some(live) => self.look_at(desk, turns, live, true, stays),
             None => self.watch_by_name(desk, turns, name),
         }
     }
@@ -181,7 +181,7 @@ impl Shell {
                 overview::Left::Closed => return Ok(()),
                 overview::Left::Into(name) => {
                     chosen = Some(name.clone());
-                    self.look_by_name(&desk, &turns, &name)?;
+                    self.look_by_name(&desk, &turns, &name, true)?;
                     cancel.clear();
                 }
             }
@@ -210,14 +210,14 @@ impl Shell {
     }
 
     /// Looks at a query that writes to the console. It is quiet afterwards, until `\tail`. `stops`: Ctrl-C stops it.
-    fn look_at(&self, desk: &Desk, turns: &Turns, live: Arc<Live>, stops: bool) -> Result<()> {
+    fn look_at(&self, desk: &Desk, turns: &Turns, live: Arc<Live>, stops: bool, stays: bool) -> Result<()> {
         live.set_quiet(true);
         let query = live.query.clone();
         let handle = || self.session.handle(&query);
         let over = || handle().is_none_or(|handle| has_ended(&handle));
         let cancel = self.session.cancel_token();
         let (handle, over, cancel, colour) = (&handle, &over, &cancel, self.settings.paints(true));
-        let stage = Stage { desk, turns, live, handle, over, cancel, ends_with_view: false, stops, colour };
+        let stage = Stage { desk, turns, live, handle, over, stays, cancel, ends_with_view: false, stops, colour };
         let left = {
             let _viewing = Viewing::begin(turns);
             attach(&stage)?
@@ -254,7 +254,18 @@ impl Shell {
                 let colour = self.settings.paints(true);
                 // What runs for this view alone is stopped with it.
                 let stops = matches!(&statement.statement, Statement::Watch { what: WatchWhat::Select(_), .. });
-                let stage = Stage { desk, turns, live, handle, over, cancel, ends_with_view: true, stops, colour };
+                let stage = Stage {
+                    desk,
+                    turns,
+                    live,
+                    handle,
+                    over,
+                    stays: false,
+                    cancel,
+                    ends_with_view: true,
+                    stops,
+                    colour,
+                };
                 let _viewing = Viewing::begin(turns);
                 shown = attach(&stage);
                 if shown.is_err() {

@@ -329,6 +329,7 @@ impl Model {
             for (n, (cells, values)) in row_texts(&delta.rows)?.into_iter().zip(values).enumerate() {
                 let op = delta.op(n);
                 if !complete {
+                    let op = if op == Op::Insert && self.knows(shape, &cells) { Op::UpdateAfter } else { op };
                     remember(&mut self.changelog, Changed { batch, op, cells: cells.clone() });
                 }
                 place += 1;
@@ -359,6 +360,12 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// Whether a row takes the place of one that is there.
+    fn knows(&self, shape: &Shape, cells: &Cells) -> bool {
+        matches!(shape, Shape::Keyed(_))
+            && self.rows.get(&self.key(shape, cells, 0, None)).is_some_and(|known| !known.gone)
     }
 
     fn key(&self, shape: &Shape, cells: &Cells, place: u64, said: Option<&HashSet<Key>>) -> Key {

@@ -25,6 +25,9 @@ pub(super) enum Overlay {
     Text(Vec<String>),
 }
 
+/// By so many columns a page is moved to a side.
+const SIDEWAYS: usize = 20;
+
 /// What a line is typed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Typing {
@@ -55,6 +58,8 @@ pub(super) struct View {
     pub(super) overlay: Option<Overlay>,
     /// The first line of what lies over the page.
     pub(super) overlay_top: usize,
+    /// So many columns of it are left of the screen.
+    pub(super) overlay_left: usize,
     /// The row that keys act on, by its id.
     pub(super) chosen: Option<u64>,
     /// The first row of the page.
@@ -86,6 +91,7 @@ impl View {
             page: Page::Table,
             overlay: None,
             overlay_top: 0,
+            overlay_left: 0,
             chosen: None,
             top: 0,
             left: 0,
@@ -130,13 +136,17 @@ impl View {
             return self.type_key(key);
         }
         if self.overlay.is_some() {
-            self.over(key);
-            return Effect::None;
+            return self.over(key, live);
         }
         let Some(action) = action(key).filter(|action| !self.repeats || action.is_of_results()) else {
             return Effect::None;
         };
         match action {
+            // First all rows are shown again.
+            Action::Leave if key == Key::Escape && !self.filter.is_empty() => {
+                self.filter.clear();
+                self.top = 0;
+            }
             Action::Leave => return Effect::Leave,
             Action::Stop => return Effect::Stop,
             Action::Suspend => return Effect::Suspend,
@@ -184,11 +194,14 @@ impl View {
     }
 
     pub(super) fn lay(&mut self, overlay: Overlay) {
-        (self.overlay, self.overlay_top) = (Some(overlay), 0);
+        (self.overlay, self.overlay_top, self.overlay_left) = (Some(overlay), 0, 0);
     }
 
-    fn over(&mut self, key: Key) {
+    fn over(&mut self, key: Key, live: &Model) -> Effect {
         match action(key) {
+            Some(Action::Right) => self.overlay_left += SIDEWAYS,
+            Some(Action::Left) => self.overlay_left = self.overlay_left.saturating_sub(SIDEWAYS),
+            Some(Action::Copy) if matches!(self.overlay, Some(Overlay::Detail(_))) => return self.copied(live),
             Some(Action::Up) => self.overlay_top = self.overlay_top.saturating_sub(1),
             Some(Action::Down) => self.overlay_top += 1,
             Some(Action::PageUp) => self.overlay_top = self.overlay_top.saturating_sub(self.height.max(1)),
@@ -197,6 +210,7 @@ impl View {
             Some(Action::Last) => self.overlay_top = usize::MAX,
             _ => self.overlay = None,
         }
+        Effect::None
     }
 
     fn type_key(&mut self, key: Key) -> Effect {
