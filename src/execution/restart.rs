@@ -152,7 +152,11 @@ fn check_inputs(entry: &OffsetEntry, plan: &IncrementalPlan) -> Result<()> {
 fn check_mode(entry: &OffsetEntry, plan: &IncrementalPlan, states: &[StateSchema]) -> Result<()> {
     let (Some(was), is) = (entry.conf.get(MODE), mode_word(plan.mode)) else { return Ok(()) };
     let complete = mode_word(OutputMode::Complete);
-    let matters = was == complete || is == complete || states.iter().any(|state| state.operator == "result");
+    let of_mode = plan.operators.iter().any(|node| node.spec.is_of_its_mode());
+    // What is open and changes no more would never be sent.
+    let open = was == mode_word(OutputMode::Append) && plan.operators.iter().any(|node| node.spec.waits());
+    let result = states.iter().any(|state| state.operator == "result");
+    let matters = was == complete || is == complete || result || of_mode || open;
     if was == is || plan.operators.is_empty() || !matters {
         return Ok(());
     }

@@ -174,6 +174,11 @@ impl OperatorSpec for JoinSpec {
         self.finals && self.sides.iter().any(|side| side.kept) && self.kind.shows(false).is_some()
     }
 
+    /// A row without a partner is given out at once, and taken back; or once none can come.
+    fn is_of_its_mode(&self) -> bool {
+        self.sides.iter().any(|side| side.kept) && self.kind.shows(false).is_some()
+    }
+
     fn describe(&self) -> Vec<String> {
         self.description.clone()
     }

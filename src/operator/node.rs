@@ -44,6 +44,12 @@ pub trait OperatorSpec: Send + Sync {
         self.forgets() && !self.only_adds()
     }
 
+    /// Whether of the rows that it remembers others were given out in APPEND than in UPDATE, so that neither mode can go on with
+    /// what the other has left.
+    fn is_of_its_mode(&self) -> bool {
+        false
+    }
+
     /// How many rows must follow a row in its partition before it is final, whatever the watermark says.
     fn rows_to_follow(&self) -> u64 {
         0

@@ -106,6 +106,10 @@ impl OperatorSpec for SessionSpec {
         }]
     }
 
+    fn is_of_its_mode(&self) -> bool {
+        true
+    }
+
     fn part(self: Arc<Self>) -> Result<Box<dyn OperatorPart>> {
         Ok(Box::new(Sessions { spec: self, index: None, pieces: Vec::new() }))
     }

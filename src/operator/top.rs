@@ -72,6 +72,10 @@ impl OperatorSpec for TopSpec {
         self.emit == Emit::Closed
     }
 
+    fn is_of_its_mode(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> Vec<String> {
         let sends = match self.emit {
             Emit::Closed => "the rows of each partition once, when the watermark closes it",
