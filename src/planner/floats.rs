@@ -10,7 +10,8 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, JoinType, Result};
+use datafusion::logical_expr::builder::build_join_schema;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -38,7 +39,9 @@ pub fn unify_joins(plan: LogicalPlan) -> Result<LogicalPlan> {
         let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
         let mut changed = false;
         if let Some(filter) = join.filter.take() {
-            let filter = filter.transform_up(|expr| equal(expr, &join.schema))?;
+            // What a semi join answers has one side's columns, its condition speaks of both.
+            let both = build_join_schema(join.left.schema(), join.right.schema(), &JoinType::Inner)?;
+            let filter = filter.transform_up(|expr| equal(expr, &both))?;
             changed |= filter.transformed;
             join.filter = Some(filter.data);
         }
