@@ -28,8 +28,16 @@ pub(super) fn plain(message: &str) -> String {
 
 /// A message that users meet, said anew, and what kind of error it is; `None`: [`plain`] must do.
 pub(super) fn reworded(message: &str) -> Option<(Code, Worded)> {
-    let types = || signature(message).or_else(|| operands(message)).map(|worded| (Code::Types, worded));
+    let types = || signature(message).or_else(|| operands(message)).or_else(|| ranges(message));
+    let types = || types().map(|worded| (Code::Types, worded));
     types().or_else(|| clauses(message).map(|worded| (Code::Clauses, worded))).or_else(|| values(message))
+}
+
+/// `x BETWEEN a AND b` of types that have no order together.
+fn ranges(message: &str) -> Option<Worded> {
+    let (one, other) = between(message, "Failed to coerce types ", " in BETWEEN expression")?.split_once(" and ")?;
+    let message = format!("{} can't be compared with {}", in_sql(one), in_sql(other));
+    Some((message, Some("CAST one of them: CAST(x AS type)".to_string())))
 }
 
 /// Calls with arguments that a function does not take.

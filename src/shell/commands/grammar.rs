@@ -98,7 +98,7 @@ pub(super) fn find(asked: &str) -> Vec<Section> {
 }
 
 /// The names of all statements.
-pub(super) fn statements() -> Vec<String> {
+pub fn statements() -> Vec<String> {
     let mut statements: Vec<String> = sections().iter().flat_map(Section::statements).collect();
     statements.sort();
     statements.dedup();

@@ -14,6 +14,8 @@ mod typed;
 mod variables;
 mod words;
 
+pub(super) use grammar::statements;
+
 use super::buffer::Buffer;
 use super::complete::Shape;
 use super::runner::{Flow, Origin, Shell};

@@ -6,7 +6,9 @@ use super::found::Found;
 use super::snapshot::Snapshot;
 use super::{Candidate, Completion};
 use crate::display::Format;
+use crate::error::explained;
 use crate::parser::{TokenKind, TokenSpan, tokens};
+use crate::shell::commands::statements;
 
 /// One command: a name, and its arguments as help writes them, such as `[on|off]` or `FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,9 @@ pub(super) fn complete(snapshot: &Snapshot, files: &dyn Files, text: &str, at: u
     let Some((name, arguments)) = written.split_once(char::is_whitespace) else {
         return Some(names(snapshot, begin, written));
     };
+    if matches!(name, "\\h" | "\\help") {
+        return Some(manual(snapshot, files, arguments.trim_start(), at));
+    }
     let words = words(arguments);
     let (word, before) = words.split_last()?;
     let shape = snapshot.commands.iter().find(|shape| shape.name == name);
@@ -31,12 +36,27 @@ pub(super) fn complete(snapshot: &Snapshot, files: &dyn Files, text: &str, at: u
     let start = at - word.len();
     let around = Around { before: Vec::new(), after: Vec::new(), typed: word, kind: TokenKind::Word, start };
     let mut found = Found::new(snapshot, files, &around);
-    if let Some(piece) = piece {
+    if let ("\\pset", ["format"]) = (name, before) {
+        offer(&mut found, name, "FORMAT");
+    } else if let Some(piece) = piece {
         for choice in piece.trim_end_matches('…').split('|') {
             offer(&mut found, name, choice);
         }
     }
     Some(found.finish())
+}
+
+/// What `\h` knows: statements of several words, codes of errors, functions.
+fn manual(snapshot: &Snapshot, files: &dyn Files, typed: &str, at: usize) -> Completion {
+    let start = at - typed.len();
+    let around = Around { before: Vec::new(), after: Vec::new(), typed, kind: TokenKind::Word, start };
+    let mut found = Found::new(snapshot, files, &around);
+    statements().iter().for_each(|statement| found.entry(statement, ""));
+    if !typed.contains(char::is_whitespace) && !typed.is_empty() {
+        explained().for_each(|code| found.entry(code.code, code.means));
+        found.functions(true);
+    }
+    found.finish()
 }
 
 /// Where the command begins whose text the cursor stands in.
