@@ -124,6 +124,10 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     shared.update(|inner| {
         inner.ends_with_input = run.inputs_end();
         inner.watermark = run.watermarks.query();
+        // Before its first batch a query remembers nothing, and nothing is said of it.
+        if run.next_id > 0 {
+            inner.state_rows = run.operators.iter().flat_map(Operators::state_rows).collect();
+        }
     });
     shared.reading.begin(&run.plan);
     let handle = QueryHandle::new(shared.clone());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
-use super::live::{Raw, bytes, count};
+use super::live::{Raw, bytes, clip, count};
 use super::output::{say, write_stdout};
 use super::terminal::{Screen, is_dumb};
 use super::turns::{Turn, Turns};
@@ -21,6 +21,9 @@ use crate::source::RangeSize;
 
 /// What takes less time has no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// As wide as a terminal is that does not say.
+const COLUMNS: usize = 80;
 
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -140,7 +143,7 @@ fn draw(session: &Session, turns: &Turns, waits: &Waits, stopped: &Receiver<()>)
             });
         }
         let work = reader.work(session, waits);
-        show(&bar, work, watch.elapsed(), unicode);
+        show(&bar, work, watch.elapsed(), unicode, Screen::now().columns.unwrap_or(COLUMNS));
         if stopped.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
             break;
         }
@@ -152,11 +155,14 @@ fn draw(session: &Session, turns: &Turns, waits: &Waits, stopped: &Receiver<()>)
     }
 }
 
-fn show(bar: &ProgressBar, work: Option<Work>, elapsed: Duration, unicode: bool) {
+/// One line, whatever the width: what is wrapped can't be cleared.
+fn show(bar: &ProgressBar, work: Option<Work>, elapsed: Duration, unicode: bool, columns: usize) {
     let done = work.and_then(done);
-    let template = match done {
-        Some(_) => "{bar:24} {percent:>3} % · {msg}",
-        None => "{spinner} {msg}",
+    // What stands in front of the text has so many columns.
+    let (template, front) = match done {
+        Some(_) if columns >= 60 => ("{bar:24} {percent:>3} % · {msg}", 33),
+        Some(_) => ("{percent:>3} % · {msg}", 8),
+        None => ("{spinner} {msg}", 2),
     };
     // The templates are ours, and right.
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -166,7 +172,7 @@ fn show(bar: &ProgressBar, work: Option<Work>, elapsed: Duration, unicode: bool)
         bar.set_length(all);
         bar.set_position(done);
     }
-    bar.set_message(text(work, elapsed));
+    bar.set_message(clip(&text(work, elapsed), columns.saturating_sub(front + 1), false));
     bar.tick();
 }
 
