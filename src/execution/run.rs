@@ -1,6 +1,5 @@
 //! What one run of a query owns: plan, sources, state, sink, logs; and the parts of a batch.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -111,7 +110,7 @@ impl Run {
         for (node, operators) in self.plan.operators.iter().zip(&self.operators) {
             let (passage, info) = (operators.passage(), info.behind(node.lag));
             for (input, fragment) in node.inputs.iter().enumerate() {
-                self.place = Some(self.place_above(&node.from[input]));
+                self.place = Some(self.place_above(&node.from[input], fragment));
                 let fed = self.feed(fragment, input, &passage, info, parallel);
                 let helped = passage.settle(&self.engine.runtime);
                 fed.and(helped)?;
@@ -122,7 +121,7 @@ impl Run {
             measured.state.extend(ended.changed.iter().map(OperatorMeasured::of));
             changed.extend(ended.changed);
         }
-        self.place = Some(self.place_above(&self.plan.last_from));
+        self.place = Some(self.place_above(&self.plan.last_from, &self.plan.last));
         // Without operators the sources' rows are read here, whether or not the sink wants them.
         if write || self.plan.operators.is_empty() {
             self.hand_over(parallel, write)?;
@@ -132,14 +131,13 @@ impl Run {
     }
 
     /// A fragment above these operators, for a person; above none it reads the streams.
-    fn place_above(&self, operators: &[usize]) -> String {
+    fn place_above(&self, operators: &[usize], fragment: &Fragment) -> String {
         let name = |n: &usize| self.operators.get(*n)?.specs().first().map(|state| state.name().to_string());
         let below: Vec<String> = operators.iter().filter_map(name).collect();
         if !below.is_empty() {
             return format!("behind {}", below.join(", "));
         }
-        let streams: BTreeSet<&str> = self.plan.inputs.iter().map(|input| input.stream.name.as_str()).collect();
-        format!("reading {}", streams.into_iter().collect::<Vec<_>>().join(", "))
+        format!("reading {}", fragment.reads().join(", "))
     }
 
     /// Runs a fragment into an operator.

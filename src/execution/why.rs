@@ -11,7 +11,7 @@ use super::tally::Tally;
 use super::trigger::next_at;
 use super::watermark::Standing;
 use crate::error::Error;
-use crate::incremental::OperatorNode;
+use crate::incremental::{Fragment, OperatorNode};
 use crate::parser::{OutputMode, Trigger};
 
 /// What is known of a query between two batches.
@@ -78,6 +78,8 @@ pub(super) struct OperatorFacts {
     pub spent: Option<String>,
     /// The operators that each of its inputs reads.
     pub from: Vec<Vec<usize>>,
+    /// The same by name, with the streams.
+    pub reads: Vec<Vec<String>>,
 }
 
 /// How a query ended.
@@ -171,6 +173,7 @@ impl OperatorFacts {
             // A sentence for a person: that it can't be made fails nothing.
             spent: operators.spent().ok().flatten(),
             from: node.from.clone(),
+            reads: node.inputs.iter().map(Fragment::reads).collect(),
         }
     }
 }

@@ -236,7 +236,11 @@ impl Facts {
                     let from = operator.from.get(side).map_or(&[][..], Vec::as_slice);
                     format!("; {}", self.lost_in(passed, from, Some(n)))
                 });
-                format!("no pair was found: no row of the {name} side has come to the join{}", lost.unwrap_or_default())
+                let of = operator.reads.get(side).map_or_else(String::new, |reads| format!(" ({})", reads.join(", ")));
+                format!(
+                    "no pair was found: no row of the {name} side{of} has come to the join{}",
+                    lost.unwrap_or_default()
+                )
             }
             None => format!("no pair was found{since}: no new row matches one of the other side"),
         })
@@ -537,6 +541,7 @@ mod tests {
             lag: 0,
             spent: None,
             from: vec![Vec::new()],
+            reads: vec![vec!["s".into()]],
         };
         let run = Counts { read: vec![3, 2], ..Counts::default() };
         Facts {

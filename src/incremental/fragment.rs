@@ -3,6 +3,8 @@
 //! It is kept twice: planned for one partition, which costs little to run and keeps the order of rows, and planned for
 //! all of them. The size of a batch decides which is run.
 
+use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -20,8 +22,9 @@ use futures::StreamExt;
 
 use super::passed::Passed;
 use super::planning::Planning;
-use super::tap::TapPlanner;
+use super::tap::{TapPlanner, constants_above};
 use crate::error::{Error, Result};
+use crate::planner::leaf::LeafExec;
 
 /// A planned fragment.
 pub struct Fragment {
@@ -60,6 +63,18 @@ impl Fragment {
     /// The plan for one partition.
     pub fn root(&self) -> &Arc<dyn ExecutionPlan> {
         &self.one
+    }
+
+    /// The streams and operators whose rows it reads, each once, by their names.
+    pub fn reads(&self) -> Vec<String> {
+        let (mut names, mut nodes) = (BTreeSet::new(), vec![&self.one]);
+        while let Some(node) = nodes.pop() {
+            if let Some(leaf) = (node.as_ref() as &dyn Any).downcast_ref::<LeafExec>() {
+                names.insert(leaf.name().to_string());
+            }
+            nodes.extend(node.children());
+        }
+        names.into_iter().collect()
     }
 
     /// The plan as text, for EXPLAIN.
@@ -147,10 +162,10 @@ async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn Ex
     let plan = match plan {
         // The aggregation keeps its form: its keys and states are what the operator remembers.
         LogicalPlan::Aggregate(aggregate) => {
-            let input = state.optimize(&aggregate.input)?;
+            let input = constants_above(state.optimize(&aggregate.input)?)?;
             plan.with_new_exprs(simplified(state, aggregate)?, vec![input])?
         }
-        other => state.optimize(other)?,
+        other => constants_above(state.optimize(other)?)?,
     };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(TapPlanner)]);
     Ok(planner.create_physical_plan(&plan, state).await?)

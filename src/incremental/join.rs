@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, TableReference};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
@@ -19,6 +19,8 @@ use crate::delta::keys::KeyCodec;
 use crate::error::{Error, Result};
 use crate::operator::{Condition, JoinKind, JoinSpec, SideColumn};
 use crate::parser::OutputMode;
+use crate::planner::durations::as_durations;
+use crate::planner::frames::length_text;
 use crate::planner::join_bounds::{JoinBounds, length};
 use crate::planner::{expand, interval_text};
 
@@ -163,13 +165,19 @@ impl Terms {
     }
 
     /// What it does as text, without the names that a query gives its relations.
-    fn text(&self) -> String {
+    /// `months`: also of lengths that are no fixed time. A state that was kept knows its join without.
+    fn text(&self, months: bool) -> String {
+        let interval = |value: &ScalarValue| match (length(value), value) {
+            (Some((micros, _)), _) => Some(interval_text(micros)),
+            (None, ScalarValue::IntervalMonthDayNano(Some(interval))) if months => Some(length_text(*interval)),
+            _ => None,
+        };
         let named = |expr: &Expr, only: Option<usize>| {
             let renamed = expr.clone().transform(|e| {
                 if let Expr::Literal(value, _) = &e
-                    && let Some((micros, _)) = length(value)
+                    && let Some(text) = interval(value)
                 {
-                    let text = format!("INTERVAL '{}'", interval_text(micros));
+                    let text = format!("INTERVAL '{text}'");
                     return Ok(Transformed::yes(Expr::Column(Column::new_unqualified(text))));
                 }
                 let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
@@ -247,7 +255,7 @@ pub async fn cut(
         async move { Fragment::plan(state, &expand::expand(plan)?, partitions, false, &Ok).await }
     };
     let fragments = [fragment(left.plan).await?, fragment(right.plan).await?];
-    let text = terms.text();
+    let text = terms.text(false);
     let sends = match (terms.kind, request.mode) {
         (JoinKind::Pairs, _) if terms.kept == [false, false] => "pairs as they are found",
         (JoinKind::Semi, _) => "rows when they find a partner",
@@ -258,7 +266,7 @@ pub async fn cut(
         (_, OutputMode::Append) => "rows when they are final",
         _ => "rows as they are now, and takes them back when they find a partner",
     };
-    let mut description = vec![format!("{text}; sends {sends}")];
+    let mut description = vec![format!("{}; sends {sends}", terms.text(true))];
     if terms.keys.is_empty() {
         description.push(
             "no condition is an equality of both sides: all rows lie in one partition, and each meets all".into(),
@@ -314,6 +322,7 @@ fn condition(
     let context = SimplifyContext::builder().with_schema(Arc::new(df_schema.clone()));
     let simplifier = ExprSimplifier::new(context.with_config_options(state.config_options().clone()).build());
     let expr = simplifier.simplify(simplifier.coerce(renamed.data, &df_schema)?)?;
+    let expr = as_durations(expr, &df_schema)?;
     let has_subquery = expr.exists(|e| {
         Ok(matches!(e, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
     })?;

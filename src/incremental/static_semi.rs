@@ -21,11 +21,9 @@ use datafusion::logical_expr::expr::BinaryExpr;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Operator};
 
+use crate::operator::NTH;
 use crate::planner::reads_stream;
 use crate::planner::set_operations::set_operation;
-
-/// Which of equal rows of the table a row is.
-const NTH: &str = "__nth";
 
 /// The distinct rows of a join with the stream in place of a semi join of a static table; `None` where a node is none, or
 /// something but equality decides about its rows.

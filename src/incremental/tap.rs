@@ -12,10 +12,12 @@ use arrow::compute::filter_record_batch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::DFSchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, Filter, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -140,6 +142,24 @@ impl UserDefinedLogicalNodeCore for Tap {
         columns.dedup();
         Some(vec![columns])
     }
+}
+
+/// Puts filters that read no column back above the watermark that the optimizer has taken them through: it keeps those in their
+/// place that read one, and a row that is left out moves the watermark too.
+pub fn constants_above(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let lifted = plan.transform_up(|node| {
+        let LogicalPlan::Extension(extension) = &node else { return Ok(Transformed::no(node)) };
+        let watermark = extension.node.as_any().downcast_ref::<Tap>();
+        let below = watermark.filter(|tap| matches!(tap.kind, TapKind::Watermark { .. })).map(|tap| (tap, &tap.input));
+        let Some((tap, LogicalPlan::Filter(filter))) = below else { return Ok(Transformed::no(node)) };
+        if !filter.predicate.column_refs().is_empty() {
+            return Ok(Transformed::no(node));
+        }
+        let tap = Tap { input: filter.input.as_ref().clone(), ..tap.clone() };
+        let tap = LogicalPlan::Extension(Extension { node: Arc::new(tap) });
+        Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(tap))?)))
+    });
+    lifted.map(|lifted| lifted.data)
 }
 
 /// Plans taps.

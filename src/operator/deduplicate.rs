@@ -29,6 +29,9 @@ use crate::error::{Error, Result};
 use crate::state::schema::StateSchema;
 use crate::state::{NO_NUMBER, Slot, StateTable};
 
+/// A key that tells equal rows of a static table apart: the keys are then the table's rows.
+pub const NTH: &str = "__nth";
+
 /// What all partitions of a deduplication share.
 pub struct DeduplicateSpec {
     /// `deduplicate`, `deduplicate#2`
@@ -88,14 +91,22 @@ impl OperatorSpec for DeduplicateSpec {
     }
 
     fn describe(&self) -> Vec<String> {
+        if self.is_of_table() {
+            return vec![format!("each row of the table once ({}), when a row finds it", self.key_names())];
+        }
         vec![format!("the first row of each ({}), at once", self.key_names())]
     }
 }
 
 impl DeduplicateSpec {
+    /// Its keys are the rows of a static table.
+    fn is_of_table(&self) -> bool {
+        self.keys.fields().iter().any(|field| super::chain::bare(field.name()) == NTH)
+    }
+
     fn key_names(&self) -> String {
         let names = self.keys.fields().iter().map(|field| super::chain::bare(field.name()));
-        names.collect::<Vec<_>>().join(", ")
+        names.filter(|name| *name != NTH).collect::<Vec<_>>().join(", ")
     }
 
     fn bound(&self) -> String {
@@ -103,6 +114,9 @@ impl DeduplicateSpec {
             (Some((_, delay)), _) => format!("one row a key, until the watermark is {delay} past its first row"),
             (None, Some(by)) => {
                 format!("one row a key, until the watermark reaches {}", by.end_of(self.keys.field(by.column)))
+            }
+            (None, None) if self.is_of_table() => {
+                "one row for each row of the table that was found: no more than the table has had".into()
             }
             (None, None) => "UNBOUNDED: one row a key, kept for ever, as no key is a watermarked time".into(),
         }

@@ -14,6 +14,9 @@ pub type ChainNumber = u32;
 /// So many keys are looked up at a time.
 pub const BLOCK: usize = 64;
 
+/// So many rows of a chain are looked at ahead: those of a block of chains stay in a core's own memory until they are read.
+const DEEP: usize = 64;
+
 /// No slot, no chain.
 const NONE: u32 = u32::MAX;
 
@@ -94,10 +97,25 @@ impl JoinIndex {
         found
     }
 
-    /// Looks at the first rows of chains, so that the waits for their memory overlap each other.
+    /// Looks at the rows of at most [`BLOCK`] chains side by side, so that the waits for their memory overlap each other: a row is
+    /// found by the one before it.
     pub fn look_at(&self, chains: &[Option<ChainNumber>]) {
-        let first = |chain: &ChainNumber| self.rows.get(self.chains[*chain as usize].head as usize);
-        std::hint::black_box(chains.iter().flatten().filter_map(first).filter(|row| row.fresh).count());
+        let mut next = [NONE; BLOCK];
+        for (chain, next) in chains.iter().zip(&mut next) {
+            *next = chain.map_or(NONE, |chain| self.chains[chain as usize].head);
+        }
+        for _ in 0..DEEP {
+            let mut ended = true;
+            for next in &mut next {
+                if let Some(row) = self.rows.get(*next as usize) {
+                    (*next, ended) = (row.after, false);
+                }
+            }
+            if ended {
+                break;
+            }
+        }
+        std::hint::black_box(next);
     }
 
     /// The chain of a row's key, and the number that the row gets in it.

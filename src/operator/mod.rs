@@ -67,7 +67,7 @@ use arrow::array::RecordBatch;
 
 pub use aggregate::{Aggregate, AggregateSpec, Emit, Feed};
 pub use chain::{Chain, ChainSpec};
-pub use deduplicate::DeduplicateSpec;
+pub use deduplicate::{DeduplicateSpec, NTH};
 pub use distinct::{Distinct, DistinctSpec};
 pub use elements::{ElementsSpec, Keep};
 pub use forget::ForgetBy;

@@ -3,6 +3,8 @@
 //! DataFusion gives the two a decimal of 30 digits as their common type: small floats become 0, and large ones, infinities and NaN
 //! are errors. Arithmetic turns decimals into floats already; here comparisons, lists, branches and unions do so, before types
 //! are made final.
+//!
+//! Lengths of time beside intervals are compared as lengths: see [`super::durations::beside`].
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -10,6 +12,8 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, cast};
 use std::sync::Arc;
+
+use super::durations;
 
 /// Functions whose arguments get one type.
 const ALIKE: &[&str] =
@@ -34,10 +38,10 @@ pub fn floats_win(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn alike(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
-            one_type(vec![&mut *binary.left, &mut *binary.right], schema)
+            compared(vec![&mut *binary.left, &mut *binary.right], schema)?
         }
-        Expr::Between(between) => one_type(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
-        Expr::InList(within) => one_type(std::iter::once(&mut *within.expr).chain(&mut within.list).collect(), schema),
+        Expr::Between(between) => compared(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)?,
+        Expr::InList(within) => compared(std::iter::once(&mut *within.expr).chain(&mut within.list).collect(), schema)?,
         Expr::Case(case) => {
             let (when, then): (Vec<_>, Vec<_>) =
                 case.when_then_expr.iter_mut().map(|(when, then)| (&mut **when, &mut **then)).unzip();
@@ -59,6 +63,10 @@ fn alike(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn compared(mut exprs: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    Ok(durations::beside(&mut exprs, schema)? || one_type(exprs, schema))
 }
 
 /// Casts the decimals among them, if there is a float among them.

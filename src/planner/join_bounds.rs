@@ -9,7 +9,7 @@
 //! A condition is solved where it is a sum of times and lengths of time, with one time of each side. A `<=` keeps rows one
 //! millisecond longer than need be, as in rule J4; of several conditions the tightest counts.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{Alias, Cast, TryCast};
@@ -216,7 +216,7 @@ impl Solved {
         }
         let (op, constant) = if left.sign > 0 { (op, sum.constant) } else { (op.swap()?, sum.constant.checked_neg()?) };
         // left − right + constant op 0, each time being off by its slack at the most.
-        let slack = left.slack.checked_add(right.slack)?;
+        let slack = left.slack.checked_add(right.slack)?.checked_add(sum.slack)?;
         let most = constant.checked_neg()?.checked_add(slack)?;
         let least = constant.checked_add(slack)?;
         const MILLISECOND: i64 = 1_000;
@@ -247,6 +247,8 @@ struct Sum {
     constant: i64,
     /// It has whole days in it, which are not of one length in every time zone.
     days: bool,
+    /// By how many microseconds the constant may be off.
+    slack: i64,
 }
 
 impl Sum {
@@ -254,8 +256,11 @@ impl Sum {
         let sum = match expr {
             Expr::Alias(Alias { expr, .. }) => Sum::of(expr, sides),
             Expr::Literal(value, _) => {
-                let (constant, days) = length(value)?;
-                Some(Sum { terms: Vec::new(), constant, days })
+                let (constant, days, slack) = match length(value) {
+                    Some((constant, days)) => (constant, days, 0),
+                    None => months(value).map(|(constant, slack)| (constant, true, slack))?,
+                };
+                Some(Sum { terms: Vec::new(), constant, days, slack })
             }
             Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
                 Sum::of(expr, sides)?.cast(expr, field.data_type(), sides)
@@ -296,7 +301,7 @@ impl Sum {
         let (side, schema) = side_of(expr, sides)?;
         unit_of(&expr.get_type(schema).ok()?).ok()?;
         let term = Term { side, time: expr.clone(), sign: 1, slack: 0 };
-        Some(Sum { terms: vec![term], constant: 0, days: false })
+        Some(Sum { terms: vec![term], constant: 0, days: false, slack: 0 })
     }
 
     /// A day has 24 hours only where no clock is changed, and dates know no shorter lengths.
@@ -317,6 +322,7 @@ impl Sum {
             terms: self.terms,
             constant: self.constant.checked_add(other.constant)?,
             days: self.days || other.days,
+            slack: self.slack.checked_add(other.slack)?,
         })
     }
 
@@ -360,6 +366,14 @@ pub fn length(value: &ScalarValue) -> Option<(i64, bool)> {
         ScalarValue::DurationNanosecond(Some(v)) if v % 1_000 == 0 => (v / 1_000, false),
         _ => return None,
     })
+}
+
+/// About how long months are, in microseconds, and by how much that may be off: each has 28 to 31 days.
+fn months(value: &ScalarValue) -> Option<(i64, i64)> {
+    let ScalarValue::IntervalMonthDayNano(Some(v)) = value else { return None };
+    let days = |of_month: i64| i64::from(v.months).checked_mul(of_month)?.checked_mul(DAY);
+    let rest = ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months: 0, ..*v }));
+    Some((days(31)?.checked_add(length(&rest)?.0)?, days(3)?.checked_abs()?))
 }
 
 /// By how much a cast may move a time, where it keeps their order.

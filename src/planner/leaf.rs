@@ -153,7 +153,8 @@ impl TableProvider for LeafTable {
         let all: Vec<usize> = (0..self.leaf.schema.fields().len()).collect();
         let wanted = Pushdown {
             columns: projection.cloned().unwrap_or(all),
-            filters: filters.to_vec(),
+            // One that reads no column may be taken above a watermark again, which sees all rows.
+            filters: filters.iter().filter(|filter| !filter.column_refs().is_empty()).cloned().collect(),
             partitions: session.config().target_partitions(),
         };
         Ok(Arc::new(LeafExec::new(self.leaf.clone(), wanted)?))
@@ -229,6 +230,11 @@ impl LeafExec {
             Boundedness::Bounded,
         );
         Ok(LeafExec { leaf, wanted, properties: Arc::new(properties), streams: Mutex::new((0, Vec::new())) })
+    }
+
+    /// The leaf's name.
+    pub fn name(&self) -> &str {
+        &self.leaf.name
     }
 
     /// Rows that the leaf has given in this run.

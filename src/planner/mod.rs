@@ -5,6 +5,7 @@
 mod bit_xor;
 mod coerce;
 mod decimals;
+pub mod durations;
 pub mod event_time;
 pub mod expand;
 mod extremes;
