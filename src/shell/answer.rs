@@ -53,9 +53,9 @@ impl Printer<'_> {
                 let time = self.settings.timing.then(|| milliseconds(took()));
                 let footers = self.settings.has_footers() && self.settings.footer;
                 if format.is_for_people() && footers {
-                    self.footer(&footer(&written, time.as_deref(), !self.settings.derived), true)?;
+                    self.footer(&footer(&written, time.as_deref()), true)?;
                 } else if written.shown_rows < written.rows && !self.settings.quiet {
-                    say(&footer(&written, None, !self.settings.derived));
+                    say(&footer(&written, None));
                 }
             }
         }
@@ -222,8 +222,8 @@ impl Printer<'_> {
     }
 }
 
-/// `7 rows · 12.4 ms`, or `(7 rows)`; and what of them is not shown. `again`: the shell can show them once more.
-fn footer(written: &Written, time: Option<&str>, again: bool) -> String {
+/// `7 rows · 12.4 ms`, or `(7 rows)`; and what of them is not shown.
+fn footer(written: &Written, time: Option<&str>) -> String {
     let rows = if written.rows == 1 { "1 row".to_string() } else { format!("{} rows", written.rows) };
     let mut parts = vec![rows];
     if written.shown_rows < written.rows {
@@ -234,7 +234,7 @@ fn footer(written: &Written, time: Option<&str>, again: bool) -> String {
     }
     let cut = parts.len() > 1 || written.shown_rows < written.rows;
     parts.extend(time.map(str::to_string));
-    if cut && again {
+    if cut {
         parts.push(".last shows all".to_string());
     }
     match time {
@@ -415,9 +415,8 @@ mod tests {
             "+----+\n|  n |\n+----+\n|  0 |\n|  : |\n| 49 |\n+----+\n50 rows (2 shown) · 12.4 ms · .last shows all\n"
         );
         let written = Written { rows: 1, shown_rows: 1, columns: 9, shown_columns: 4 };
-        assert_eq!(footer(&written, None, true), "1 row · 9 columns (4 shown) · .last shows all");
-        assert_eq!(footer(&Written { shown_columns: 9, ..written }, None, true), "(1 row)");
-        assert_eq!(footer(&written, None, false), "1 row · 9 columns (4 shown)");
+        assert_eq!(footer(&written, None), "1 row · 9 columns (4 shown) · .last shows all");
+        assert_eq!(footer(&Written { shown_columns: 9, ..written }, None), "(1 row)");
     }
 
     #[test]

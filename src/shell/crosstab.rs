@@ -40,6 +40,12 @@ impl Shell {
         let (format, style) = self.settings.look(self.output.is_terminal.then(Screen::now));
         let people = format.is_for_people().then(|| style.null.unwrap_or_else(|| "NULL".to_string()));
         let (table, blank) = pivot(schema, batches, roles, people.as_deref())?;
+        self.last.crossed = Some((table.clone(), blank));
+        self.print_crossed(table, blank)
+    }
+
+    /// Prints a cross table; `blank`: its NULLs are cells without a row.
+    pub(super) fn print_crossed(&mut self, table: RecordBatch, blank: bool) -> Result<()> {
         self.session.cancel_token().clear();
         let answer =
             Answer::Rows { schema: table.schema(), rows: Box::new(std::iter::once(Ok(table))), notices: Vec::new() };
@@ -47,7 +53,6 @@ impl Shell {
         if blank {
             self.settings.null = Some(String::new());
         }
-        self.settings.derived = true;
         let printed = self.print(answer, false, &Stopwatch::start());
         self.settings = before;
         printed.map(|_| ())

@@ -232,6 +232,7 @@ impl Shell {
     /// Makes what was kept the table `_`.
     fn remember(&mut self, keeper: Keeper) -> Result<()> {
         self.last.result = keeper.finish();
+        self.last.crossed = None;
         self.session.keep_result(match &self.last.result {
             LastResult::Kept(schema, batches) => Some((schema, batches)),
             _ => None,

@@ -18,6 +18,8 @@ pub(super) struct Last {
     /// As `\errverbose` shows it.
     pub(super) error: Option<String>,
     pub(super) result: LastResult,
+    /// The cross table that was made of the result since, and whether its NULLs are cells without a row.
+    pub(super) crossed: Option<(RecordBatch, bool)>,
 }
 
 /// The rows of the last statement that had some.

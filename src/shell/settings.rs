@@ -65,8 +65,6 @@ pub(super) struct PrintSettings {
     pub(super) plain: bool,
     /// Nothing is left out or cut for a terminal.
     pub(super) whole: bool,
-    /// What is printed was made of the last result, and is not it.
-    pub(super) derived: bool,
     /// WATCH and START QUERY open a live view.
     pub(super) live: bool,
 }
@@ -92,7 +90,6 @@ impl Default for PrintSettings {
             colour: Colour::Never,
             plain: false,
             whole: false,
-            derived: false,
             live: true,
         }
     }

@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &[".last"],
         arguments: "",
-        help: "the last result with all its rows and columns; SELECT … FROM _ reads it, too",
+        help: "the last result, or the cross table that was made of it, with all its rows and columns; SELECT … FROM _ reads it, too",
         takes: Takes::Words,
         run: last,
     },
@@ -315,6 +315,12 @@ fn seconds(text: &str) -> Result<Duration> {
 
 fn last(shell: &mut Shell, call: Call<'_>) -> Result<Flow> {
     call.none()?;
+    if let Some((table, blank)) = shell.last.crossed.clone() {
+        shell.settings.whole = true;
+        let printed = shell.print_crossed(table, blank);
+        shell.settings.whole = false;
+        return next(printed);
+    }
     let (schema, batches) = shell.last.result.kept("run it again into a file: \\g FILE")?;
     let (schema, batches) = (schema.clone(), batches.to_vec());
     shell.settings.whole = true;
@@ -323,6 +329,10 @@ fn last(shell: &mut Shell, call: Call<'_>) -> Result<Flow> {
     let printed = shell.print(Answer::Rows { schema, rows, notices: Vec::new() }, false, &Stopwatch::start());
     shell.settings.whole = false;
     printed.map(|_| Flow::Next)
+}
+
+fn next(done: Result<()>) -> Result<Flow> {
+    done.map(|()| Flow::Next)
 }
 
 fn text_of(words: &[String]) -> String {
