@@ -25,6 +25,16 @@ pub struct Location {
     pub column: u64,
 }
 
+impl Location {
+    /// The place behind this text, which begins here.
+    pub fn behind(self, text: &str) -> Self {
+        text.chars().fold(self, |at, c| match c {
+            '\n' => Location { line: at.line + 1, column: 1 },
+            _ => Location { line: at.line, column: at.column + 1 },
+        })
+    }
+}
+
 /// From the first character of something in the SQL to just behind its last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {

@@ -98,6 +98,11 @@ impl<'a> Places<'a> {
 fn unterminated(text: &str, places: Places<'_>, start: Location, reason: &str) -> Error {
     let rest = &text[places.byte..];
     let place = point(absolute(places.at, start));
+    if let Some(escape) = rest.strip_prefix(['E', 'e']).filter(|text| text.starts_with('\'')).and_then(bad_escape) {
+        let begin = escape.begin + 1;
+        let (start, end) = (place.start.behind(&rest[..begin]), place.start.behind(&rest[..begin + escape.length]));
+        return Error::invalid_at(Span { start, end }, escape.why).coded(Code::Syntax).help(escape.way);
+    }
     let mut scanner = Scanner::new();
     scanner.feed_sql(rest);
     let (what, end) = match scanner.pending() {
@@ -114,6 +119,58 @@ fn unterminated(text: &str, places: Places<'_>, start: Location, reason: &str) -
     Error::invalid_at(place, format!("the {what} that begins here never ends"))
         .coded(Code::Syntax)
         .help(format!("close it with {end}"))
+}
+
+/// An escape that stands for no character of a text: where in the string it is, and what to say.
+struct BadEscape {
+    begin: usize,
+    length: usize,
+    why: String,
+    way: &'static str,
+}
+
+/// The first such escape of `'…'`, by the rules of the lexer that gave up on it.
+fn bad_escape(string: &str) -> Option<BadEscape> {
+    let mut rest = string.get(1..)?;
+    loop {
+        let (before, behind) = rest.split_at(rest.find(['\\', '\''])?);
+        if let Some(quote) = behind.strip_prefix('\'') {
+            // A doubled quote is one of the text; any other ends it.
+            rest = quote.strip_prefix('\'')?;
+            continue;
+        }
+        let begin = string.len() - rest.len() + before.len();
+        let letter = behind[1..].chars().next()?;
+        let digits =
+            |most: usize, radix: u32, of: &str| of.chars().take(most).take_while(|c| c.is_digit(radix)).count();
+        let after = &behind[1 + letter.len_utf8()..];
+        let (radix, from, count, wanted, largest) = match letter {
+            'u' => (16, 2, digits(4, 16, after), 4, u32::MAX),
+            'U' => (16, 2, digits(8, 16, after), 8, u32::MAX),
+            // Without digits it is the letter.
+            'x' if digits(2, 16, after) > 0 => (16, 2, digits(2, 16, after), 1, 0x7f),
+            '0'..='7' => (8, 1, digits(3, 8, &behind[1..]), 1, 0x7f),
+            _ => {
+                rest = after;
+                continue;
+            }
+        };
+        let length = from + count;
+        let number = u32::from_str_radix(&behind[from..length], radix).ok().filter(|_| count >= wanted);
+        let escape = &behind[..length];
+        let (why, way) = match number {
+            Some(0) => (format!("{escape} is the character NUL, which no text can hold"), "leave it out"),
+            Some(number) if number <= largest && char::from_u32(number).is_some() => {
+                rest = &behind[length..];
+                continue;
+            }
+            _ => (
+                format!("{escape} stands for no character"),
+                "\\u has four hexadecimal digits, \\U eight; \\x goes up to 7f, \\ooo up to 177",
+            ),
+        };
+        return Some(BadEscape { begin, length, why, way });
+    }
 }
 
 /// A place in a text that begins at `start`, as a place in the input.

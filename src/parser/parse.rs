@@ -48,11 +48,30 @@ pub fn parse_one(text: &str, start: Location) -> Result<ParsedStatement> {
     if let Some(inner) = lexemes.iter().find(|l| l.token == sqlparser::tokenizer::Token::SemiColon) {
         return Err(Error::invalid_at(inner.span, "expected the end of the statement, found ;").coded(Code::Syntax));
     }
+    all_values_given(&lexemes)?;
     let span = Span { start: first.span.start, end: last.span.end };
     let written = text[first.range.start..last.range.end].to_string();
     let mut cursor = Cursor::new(&lexemes, End::Statement(span.end));
     let statement = statement(&mut cursor, text)?;
     Ok(ParsedStatement { statement, text: written, span })
+}
+
+/// Only what PREPARE keeps for EXECUTE may leave values open.
+fn all_values_given(lexemes: &[Lexeme]) -> Result<()> {
+    if lexemes.first().is_some_and(|first| first.is_word("PREPARE")) {
+        return Ok(());
+    }
+    let open = lexemes.iter().find_map(|l| match &l.token {
+        sqlparser::tokenizer::Token::Placeholder(name) => Some((name, l.span)),
+        _ => None,
+    });
+    let Some((name, place)) = open else { return Ok(()) };
+    let numbered = name.strip_prefix('$').is_some_and(|number| number.parse::<usize>().is_ok());
+    let error = Error::invalid_at(place, format!("{name} stands for a value, and none is given"));
+    Err(error.help(match numbered {
+        true => "the shell's \\bind gives it: SELECT $1 \\bind 5 \\g; so do PREPARE and EXECUTE",
+        false => "such values are written $1, $2 …, and the shell's \\bind gives them",
+    }))
 }
 
 /// By the first word, and where it is shared with plain SQL, the second.

@@ -242,15 +242,17 @@ impl Shell {
     /// The text as it is run: variables replaced, values bound; shown where that was asked for.
     pub(super) fn ready(&mut self, text: &str, at: Location) -> Result<String> {
         let mut ready = self.variables.substitute(text).unwrap_or_else(|| text.to_string());
-        if let Some(texts) = self.bound.take() {
-            ready = bind(&ready, &texts)?;
-        }
-        if ready != text {
-            // Places are counted in what is run, from where it began.
+        // Places are counted in what is run, from where it began.
+        let source = |ready: &str| {
             let lines = "\n".repeat(at.line.saturating_sub(1) as usize);
             let blanks = " ".repeat(at.column.saturating_sub(1) as usize);
-            self.source = Some(format!("{lines}{blanks}{ready}"));
+            Some(format!("{lines}{blanks}{ready}")).filter(|_| ready != text)
+        };
+        if let Some(texts) = self.bound.take() {
+            self.source = source(&ready).or(self.source.take());
+            ready = bind(&ready, &texts, at)?;
         }
+        self.source = source(&ready).or(self.source.take());
         if self.variables.get("ECHO") == Some("queries") {
             self.write(&format!("{ready};\n"))?;
         }

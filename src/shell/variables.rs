@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Location, Result, Span};
 use crate::parser::bare_tokens;
 
 /// Variables that psql has and that would do nothing here.
@@ -143,7 +143,7 @@ impl Variables {
 ///
 /// # Errors
 /// There are fewer texts.
-pub(super) fn bind(sql: &str, texts: &[String]) -> Result<String> {
+pub(super) fn bind(sql: &str, texts: &[String], start: Location) -> Result<String> {
     let mut out = String::new();
     let mut copied = 0;
     for token in bare_tokens(sql) {
@@ -151,7 +151,9 @@ pub(super) fn bind(sql: &str, texts: &[String]) -> Result<String> {
             continue;
         };
         let Some(text) = number.checked_sub(1).and_then(|at| texts.get(at)) else {
-            return Err(Error::invalid(format!("${number} has no value: \\bind gave {}", texts.len())));
+            let place = Span { start: start.behind(&sql[..token.start]), end: start.behind(&sql[..token.end]) };
+            let error = Error::invalid_at(place, format!("${number} has no value: \\bind gave {}", texts.len()));
+            return Err(error.help("\\bind wants a value for each of $1, $2 …"));
         };
         out.push_str(&sql[copied..token.start]);
         out.push_str(&quoted(text, '\''));
@@ -238,10 +240,13 @@ mod tests {
 
     #[test]
     fn values_are_bound_to_their_numbers() {
-        let texts = ["a'b".to_string(), "2".to_string()];
-        assert_eq!(bind("SELECT $2, $1, '$1', a$1 -- $1", &texts).unwrap(), "SELECT '2', 'a''b', '$1', a$1 -- $1");
-        assert_eq!(bind("SELECT $3", &texts).unwrap_err().to_string(), "$3 has no value: \\bind gave 2");
-        assert_eq!(bind("SELECT $$1$$", &[]).unwrap(), "SELECT $$1$$");
+        let (texts, start) = (["a'b".to_string(), "2".to_string()], Location { line: 1, column: 1 });
+        assert_eq!(
+            bind("SELECT $2, $1, '$1', a$1 -- $1", &texts, start).unwrap(),
+            "SELECT '2', 'a''b', '$1', a$1 -- $1"
+        );
+        assert_eq!(bind("SELECT $3", &texts, start).unwrap_err().to_string(), "$3 has no value: \\bind gave 2");
+        assert_eq!(bind("SELECT $$1$$", &[], start).unwrap(), "SELECT $$1$$");
     }
 
     #[test]
