@@ -43,6 +43,12 @@ pub(super) const TOLD: [(&str, &str); 4] = [
     ("LAST_ERROR_MESSAGE", "likewise"),
 ];
 
+/// What the shell sets after `\\!`.
+pub(super) const TOLD_OF_COMMANDS: [(&str, &str); 2] = [
+    ("SHELL_ERROR", "whether the last \\! failed: true or false"),
+    ("SHELL_EXIT_CODE", "the exit code of its command"),
+];
+
 /// Names and texts.
 #[derive(Debug, Default)]
 pub(super) struct Variables(BTreeMap<String, String>);
@@ -140,6 +146,8 @@ impl Variables {
 }
 
 /// The sql with `$1`, `$2` … replaced by texts.
+///
+/// `start` is where it begins.
 ///
 /// # Errors
 /// There are fewer texts.

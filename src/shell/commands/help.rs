@@ -8,7 +8,7 @@ use crate::error::{Error, Result, closest, explained};
 use crate::session::UNDOCUMENTED;
 use crate::shell::runner::{Flow, Shell};
 use crate::shell::settings::OPTIONS;
-use crate::shell::variables::{SPECIAL, TOLD};
+use crate::shell::variables::{SPECIAL, TOLD, TOLD_OF_COMMANDS};
 use crate::shell::verbose::chain;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -84,8 +84,10 @@ fn all() -> String {
 }
 
 fn line(entry: &Entry) -> String {
-    let head = format!("{} {}", entry.names.join(" "), entry.arguments);
-    let head = head.trim_end();
+    // Words without a sign stand alone, without arguments.
+    let (signed, words): (Vec<&str>, Vec<&str>) = entry.names.iter().partition(|name| name.starts_with(['\\', '.']));
+    let mut head = format!("{} {}", signed.join(" "), entry.arguments).trim_end().to_string();
+    words.iter().for_each(|word| head += &format!(", {word}"));
     match head.chars().count() <= 36 {
         true => format!("  {head:<36} {}\n", entry.help),
         false => format!("  {head}\n  {:36} {}\n", "", entry.help),
@@ -126,6 +128,10 @@ fn variables() -> String {
     }
     text += "\nset after each statement\n\n";
     for (name, help) in TOLD {
+        _ = writeln!(text, "  {name:<32} {help}");
+    }
+    text += "\nset by \\!\n\n";
+    for (name, help) in TOLD_OF_COMMANDS {
         _ = writeln!(text, "  {name:<32} {help}");
     }
     text
