@@ -1,5 +1,6 @@
 //! A suite: its files side by side, and what is said of them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,6 +107,7 @@ fn run_all(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> Result<u8> {
         made.map_err(|e| Error::io(format!("writing {}", path.display()), &e))?;
     }
     if let Some(folder) = &suite.options.pictures {
+        one_picture_a_name(&files)?;
         std::fs::create_dir_all(folder).map_err(|e| Error::io(format!("making {}", folder.display()), &e))?;
     }
     drop(new_folder()?);
@@ -130,6 +132,27 @@ fn run_all(suite: &Suite, out: &(dyn Fn(&str) + Sync)) -> Result<u8> {
             FAILED
         }
     })
+}
+
+/// Pictures of one name would be one file.
+///
+/// # Errors
+/// Two lines draw pictures of the same name.
+fn one_picture_a_name(files: &[TestFile]) -> Result<()> {
+    let mut drawn: HashMap<String, String> = HashMap::new();
+    for file in files {
+        // What can't be read is told where it is run.
+        let Ok(text) = std::fs::read_to_string(&file.path) else { continue };
+        for (at, line) in text.lines().enumerate() {
+            let Some(name) = line.strip_prefix("^picture ").map(str::trim) else { continue };
+            let place = format!("{}:{}", file.path.display(), at + 1);
+            if let Some(other) = drawn.insert(name.to_string(), place.clone()) {
+                let error = Error::invalid(format!("{place}: the picture {name} is drawn at {other}, too"));
+                return Err(error.help("each picture of a run wants a name of its own, which is that of its file"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file has a subtest or scenario of a name; one that can't be read is not left out in silence.
