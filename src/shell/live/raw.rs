@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +13,15 @@ struct Before {
     modes: libc::termios,
     raw: libc::termios,
     leave: String,
+    /// What SIGTSTP did, where the view has taken that.
+    stops: Option<libc::sighandler_t>,
 }
 
 /// Of the one view that may be open. Here, so that a signal's thread and a panic can put it back.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
+
+/// SIGTSTP came while a view was open.
+static STOP: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, until it is dropped.
 pub(in crate::shell) struct Raw(());
@@ -32,7 +38,7 @@ impl Raw {
         // SAFETY: cfmakeraw changes the struct that it is handed, and nothing else.
         unsafe { libc::cfmakeraw(&raw mut raw) };
         set(&raw)?;
-        *lock() = Some(Before { modes, raw, leave: leave.to_string() });
+        *lock() = Some(Before { modes, raw, leave: leave.to_string(), stops: take_stop() });
         Ok(Raw(()))
     }
 
@@ -46,7 +52,7 @@ impl Raw {
         let mut raw = modes;
         raw.c_lflag &= !(libc::ECHO | libc::ECHONL);
         set(&raw)?;
-        *lock() = Some(Before { modes, raw, leave: String::new() });
+        *lock() = Some(Before { modes, raw, leave: String::new(), stops: None });
         Ok(Raw(()))
     }
 
@@ -73,11 +79,21 @@ impl Raw {
         write_all(leave.as_bytes())?;
         if let Some((before, raw)) = modes {
             set(&before)?;
+            let stops = lock().as_ref().and_then(|before| before.stops);
+            give_stop(stops);
             // SAFETY: raise has no conditions. It stops the process and returns when it goes on.
             unsafe { libc::raise(libc::SIGTSTP) };
+            if stops.is_some() {
+                take_stop();
+            }
             set(&raw)?;
         }
         write_all(enter.as_bytes())
+    }
+
+    /// Whether somebody else has asked this process to stop, since this was asked last.
+    pub(super) fn is_stop_asked(&self) -> bool {
+        STOP.swap(false, Ordering::Relaxed)
     }
 
     /// The bytes that are typed within `time`; `None`: there will be no more.
@@ -115,8 +131,36 @@ impl Drop for Raw {
 /// Gives the terminal back as it was before the view; does nothing where none is open.
 pub(in crate::shell) fn restore() {
     if let Some(before) = lock().take() {
+        give_stop(before.stops);
         _ = write_all(before.leave.as_bytes());
         _ = set(&before.modes);
+    }
+}
+
+extern "C" fn stop_asked(_: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// SIGTSTP waits until the terminal is given back; answers what it did. Where it is ignored, nobody could go on with us.
+fn take_stop() -> Option<libc::sighandler_t> {
+    // SAFETY: the handler only stores a flag; what it takes the place of is put back as it was answered.
+    unsafe {
+        let handler = stop_asked as extern "C" fn(libc::c_int);
+        match libc::signal(libc::SIGTSTP, handler as libc::sighandler_t) {
+            libc::SIG_ERR => None,
+            libc::SIG_IGN => {
+                libc::signal(libc::SIGTSTP, libc::SIG_IGN);
+                None
+            }
+            before => Some(before),
+        }
+    }
+}
+
+fn give_stop(before: Option<libc::sighandler_t>) {
+    if let Some(before) = before {
+        // SAFETY: it is what was there before.
+        unsafe { libc::signal(libc::SIGTSTP, before) };
     }
 }
 

@@ -110,7 +110,11 @@ impl Screen {
     /// The keys that are typed within `time`.
     pub(super) fn keys(&mut self, time: Duration) -> Result<Typed> {
         let time = if self.keys.waits() { time.min(ESCAPE) } else { time };
-        match self.raw.read(time).map_err(|error| failed(&error))? {
+        let read = self.raw.read(time).map_err(|error| failed(&error))?;
+        if self.raw.is_stop_asked() {
+            self.suspend()?;
+        }
+        match read {
             None => Ok(Typed::Nobody),
             Some(bytes) if bytes.is_empty() => Ok(Typed::Keys(self.keys.nothing_more().into_iter().collect())),
             Some(bytes) => Ok(Typed::Keys(self.keys.read(&bytes))),
