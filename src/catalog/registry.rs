@@ -137,16 +137,24 @@ impl Catalog {
         self.lock().changes
     }
 
-    /// Every stream, table and view with its columns, sorted by name.
-    pub fn relations(&self) -> Vec<(String, Kind, SchemaRef)> {
+    /// Every stream, table and view with its columns, and whether INSERT may name it, sorted by name.
+    pub fn relations(&self) -> Vec<(String, Kind, SchemaRef, bool)> {
         let names = self.lock();
         let kind = |name: &str| match () {
             () if names.streams.contains_key(name) => Some(Kind::Stream),
             () if names.views.contains_key(name) => Some(Kind::View),
             () => names.tables.contains_key(name).then_some(Kind::Table),
         };
-        let all = names.schemas.iter().filter_map(|(name, schema)| Some((name.clone(), kind(name)?, schema.clone())));
-        all.collect()
+        let takes_rows = |name: &str, kind| match kind {
+            Kind::Stream => names.streams.get(name).is_some_and(|stream| stream.memory.is_some()),
+            Kind::Table => !names.results.contains(name),
+            Kind::View => false,
+        };
+        let relation = |(name, schema): (&String, &SchemaRef)| {
+            let kind = kind(name)?;
+            Some((name.clone(), kind, schema.clone(), takes_rows(name, kind)))
+        };
+        names.schemas.iter().filter_map(relation).collect()
     }
 
     /// Adds a stream, in place of whatever had its name.

@@ -14,6 +14,8 @@ pub struct Relation {
     pub name: String,
     pub kind: Kind,
     pub schema: SchemaRef,
+    /// INSERT may name it.
+    pub takes_rows: bool,
 }
 
 /// A function of DataFusion's or ours.
@@ -33,7 +35,7 @@ impl Session {
     /// Every stream, table and view, sorted by name.
     pub fn relations(&self) -> Vec<Relation> {
         let relations = self.catalog.relations().into_iter();
-        relations.map(|(name, kind, schema)| Relation { name, kind, schema }).collect()
+        relations.map(|(name, kind, schema, takes_rows)| Relation { name, kind, schema, takes_rows }).collect()
     }
 
     /// Every sink, sorted.
@@ -46,7 +48,7 @@ impl Session {
         lock(&self.queries).iter().map(|(name, query)| (name.clone(), query.handle.status().state)).collect()
     }
 
-    /// Every function that a query may call, sorted by name.
+    /// Every function that a query may call, sorted by name: those that take a lambda are none, as no statement can write one.
     pub fn functions(&self) -> Vec<FunctionName> {
         let state = self.context.state();
         let mut all: Vec<FunctionName> = Vec::new();
@@ -57,7 +59,6 @@ impl Session {
             all.push(FunctionName { name: name.to_string(), signature });
         };
         state.scalar_functions().iter().for_each(|(name, f)| add(name, f.documentation()));
-        state.higher_order_functions().iter().for_each(|(name, f)| add(name, f.documentation()));
         state.aggregate_functions().iter().for_each(|(name, f)| add(name, f.documentation()));
         state.window_functions().iter().for_each(|(name, f)| add(name, f.documentation()));
         all.sort();

@@ -90,7 +90,6 @@ impl Session {
         let state = self.context.state();
         let mut functions: Vec<(String, &str)> = Vec::new();
         functions.extend(state.scalar_functions().keys().map(|name| (name.clone(), "scalar")));
-        functions.extend(state.higher_order_functions().keys().map(|name| (name.clone(), "scalar")));
         functions.extend(state.aggregate_functions().keys().map(|name| (name.clone(), "aggregate")));
         functions.extend(state.window_functions().keys().map(|name| (name.clone(), "window")));
         functions.extend(state.table_functions().keys().map(|name| (name.clone(), "table")));

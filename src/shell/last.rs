@@ -32,6 +32,14 @@ pub(super) enum LastResult {
 }
 
 impl LastResult {
+    /// The columns, where the rows were kept.
+    pub(super) fn schema(&self) -> Option<SchemaRef> {
+        match self {
+            LastResult::Kept(schema, _) => Some(schema.clone()),
+            LastResult::None | LastResult::TooLarge => None,
+        }
+    }
+
     /// The rows, where they were kept; `way`: what to do about a result that was too large.
     ///
     /// # Errors

@@ -86,7 +86,9 @@ impl Loop {
         let pending = self.buffer.pending();
         let queries = shell.session.query_states();
         if let Some(assist) = editor.helper_mut() {
-            let snapshot = Snapshot::of(&shell.session, &assist.snapshot(), commands::shapes);
+            let variables = shell.variables.iter().map(|(name, _)| name.to_string()).collect();
+            let snapshot = Snapshot::of(&shell.session, &assist.snapshot(), commands::shapes)
+                .with(variables, shell.last.result.schema());
             assist.begin(snapshot, if pending == Pending::Empty { "" } else { &self.typed });
         }
         let running =

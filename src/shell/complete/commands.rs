@@ -3,12 +3,15 @@
 use super::around::Around;
 use super::files::Files;
 use super::found::Found;
+use super::scope::given;
 use super::snapshot::Snapshot;
 use super::{Candidate, Completion};
+use crate::catalog::types::to_sql;
 use crate::display::Format;
 use crate::error::explained;
 use crate::parser::{TokenKind, TokenSpan, tokens};
 use crate::shell::commands::statements;
+use crate::shell::variables::SPECIAL;
 
 /// One command: a name, and its arguments as help writes them, such as `[on|off]` or `FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +37,23 @@ pub(super) fn complete(snapshot: &Snapshot, files: &dyn Files, text: &str, at: u
     // The last piece stands for all that follow.
     let piece = pieces.get(before.len()).or(pieces.last().filter(|piece| piece.ends_with('…')));
     let start = at - word.len();
-    let around = Around { before: Vec::new(), after: Vec::new(), typed: word, kind: TokenKind::Word, start };
+    let kind = if word.starts_with('"') { TokenKind::QuotedName } else { TokenKind::Word };
+    let around = Around { before: Vec::new(), after: Vec::new(), typed: word, kind, start };
     let mut found = Found::new(snapshot, files, &around);
-    if let ("\\pset", ["format"]) = (name, before) {
-        offer(&mut found, name, "FORMAT");
-    } else if let Some(piece) = piece {
-        for choice in piece.trim_end_matches('…').split('|') {
-            offer(&mut found, name, choice);
+    match (name, before) {
+        _ if word.starts_with(':') => _ = found.variables(":"),
+        ("\\pset", ["format"]) => offer(&mut found, name, "FORMAT"),
+        ("\\set", [variable]) => values(&mut found, variable),
+        ("\\set", [_, _, ..]) => {}
+        // Only a chart has columns.
+        ("\\g", [first, ..]) if *first != "chart" => {}
+        ("\\g" | "\\chart" | ".chart" | "\\crosstabview", _) if piece.is_some_and(|piece| is_column(piece)) => {
+            columns(&mut found, &text[..begin]);
+        }
+        _ => {
+            for choice in piece.iter().flat_map(|piece| piece.trim_end_matches('…').split('|')) {
+                offer(&mut found, name, choice);
+            }
         }
     }
     Some(found.finish())
@@ -57,6 +70,32 @@ fn manual(snapshot: &Snapshot, files: &dyn Files, typed: &str, at: usize) -> Com
         found.functions(true);
     }
     found.finish()
+}
+
+/// Whether what begins at that byte stands behind the colon of a variable.
+pub(super) fn is_variable(text: &str, start: usize) -> bool {
+    text[..start].strip_suffix(':').is_some_and(|before| !before.ends_with(':'))
+}
+
+/// What a variable takes that means something to the shell.
+fn values(found: &mut Found<'_>, variable: &str) {
+    let takes = SPECIAL.iter().find(|(name, ..)| *name == variable).map_or(&[][..], |(_, takes, _)| takes);
+    takes.iter().for_each(|value| found.entry(value, ""));
+}
+
+fn is_column(piece: &str) -> bool {
+    matches!(piece, "COLUMN" | "colV" | "colH" | "colD" | "sortcolH")
+}
+
+/// The columns of the statement that stands before the command, or else of the last result.
+fn columns(found: &mut Found<'_>, above: &str) {
+    let snapshot = found.snapshot;
+    let begun = Around::new(above, above.len()).map(|around| around.before).unwrap_or_default();
+    if !begun.is_empty() {
+        given(snapshot, &begun).iter().for_each(|column| found.name(&column.name, "", &column.detail));
+    } else if let Some(schema) = snapshot.result.as_ref().and_then(|result| result.schema.as_ref()) {
+        schema.fields().iter().for_each(|field| found.name(field.name(), "", &to_sql(field.data_type())));
+    }
 }
 
 /// Where the command begins whose text the cursor stands in.
@@ -130,14 +169,22 @@ fn offer(found: &mut Found<'_>, command: &str, choice: &str) {
     let snapshot = found.snapshot;
     let describes = matches!(command, "\\d" | "\\d+" | ".tables" | ".schema");
     match choice {
-        "FILE" | "FILE.slt" | "FOLDER" => found.paths(false),
+        "FILE" | "FILE.slt" => found.paths(false, false),
+        "FOLDER" => found.paths(false, true),
         "QUERY" => found.names(&snapshot.queries),
+        "STREAM" if matches!(command, "\\feed" | ".feed") => found.names(&snapshot.fed),
         "STREAM" => found.names(&snapshot.streams),
         "FORMAT" => Format::ALL.iter().for_each(|format| found.entry(format.name(), "")),
         "NAME" | "PATTERN" if describes => {
             found.relations();
             found.names(&snapshot.sinks);
             found.names(&snapshot.queries);
+        }
+        "NAME" if matches!(command, "\\set" | "\\unset" | "\\prompt" | "\\getenv") => {
+            if command != "\\unset" {
+                SPECIAL.iter().for_each(|(name, _, help)| found.entry(name, help));
+            }
+            found.variables("");
         }
         "PATTERN" if command == "\\ds" => found.names(&snapshot.streams),
         "PATTERN" if command == "\\dt" => found.names(&snapshot.tables),

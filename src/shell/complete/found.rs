@@ -135,6 +135,14 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// The shell's variables behind what is written before each; whether one of them begins so.
+    pub(super) fn variables(&mut self, before: &str) -> bool {
+        let count = self.candidates.len();
+        let snapshot = self.snapshot;
+        snapshot.variables.iter().for_each(|name| self.entry(&format!("{before}{name}"), "variable"));
+        self.candidates.len() > count
+    }
+
     /// Streams, tables and views.
     pub(super) fn relations(&mut self) {
         let snapshot = self.snapshot;
@@ -174,8 +182,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The files and folders that a path in quotes, or without (`quoted` is false), may name.
-    pub(super) fn paths(&mut self, quoted: bool) {
+    /// The files and folders, or folders alone, that a path in quotes, or without (`quoted` is false), may name.
+    pub(super) fn paths(&mut self, quoted: bool, folders: bool) {
         if quoted && !(self.kind == TokenKind::Text || self.typed.is_empty()) {
             return;
         }
@@ -189,7 +197,7 @@ impl<'a> Found<'a> {
         for entry in self.files.list(folder) {
             self.examined += 1;
             let hidden = entry.name.starts_with('.') && !begun.starts_with('.');
-            if hidden || !entry.name.starts_with(begun) {
+            if hidden || !entry.name.starts_with(begun) || (folders && !entry.is_folder) {
                 continue;
             }
             let shown = if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() };

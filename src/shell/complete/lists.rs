@@ -65,7 +65,7 @@ fn value<'a>(found: &mut Found<'a>, slot: Slot, connector: &str, name: &str) {
         "connector" if slot == Slot::SinkOptions => {
             SinkConnector::ALL.iter().for_each(|connector| found.string(connector.name(), ""));
         }
-        "path" => found.paths(true),
+        "path" => found.paths(true, false),
         "dead_letter" => {
             snapshot.sinks.beginning("").iter().for_each(|sink| found.string(&sink.name, sink.detail));
         }

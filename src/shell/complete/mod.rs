@@ -76,6 +76,9 @@ pub(super) fn complete(snapshot: &Snapshot, files: &dyn Files, text: &str, at: u
     }
     let Some(around) = Around::new(text, at) else { return Completion { start: at, ..Completion::default() } };
     let mut found = Found::new(snapshot, files, &around);
+    if commands::is_variable(text, around.start) && found.variables("") {
+        return found.finish();
+    }
     let expected = grammar::statements().expected(&around.before);
     slots::offer(&mut found, &around, &expected);
     found.finish()

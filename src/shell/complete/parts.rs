@@ -9,13 +9,15 @@ pub(super) enum Slot {
     /// A name that is new.
     New,
     Stream,
+    /// A stream that INSERT and CLOSE may name.
+    Fed,
     Table,
     View,
     Sink,
     Query,
     /// A stream, table or view.
     Relation,
-    /// What INSERT writes to: a stream or table.
+    /// What INSERT writes to: such a stream, or a table.
     Writable,
     /// Whatever DESCRIBE takes.
     Anything,
@@ -66,6 +68,7 @@ impl Slot {
         Some(match name {
             "<new>" => Slot::New,
             "<stream>" => Slot::Stream,
+            "<fed>" => Slot::Fed,
             "<table>" => Slot::Table,
             "<view>" => Slot::View,
             "<sink>" => Slot::Sink,

@@ -285,6 +285,13 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// The columns that a query gives, as far as it names them.
+pub(super) fn given(snapshot: &Snapshot, toks: &[Tok<'_>]) -> Vec<Column> {
+    let mut scope = Scope { snapshot, sources: Vec::new(), common: Vec::new() };
+    scope.read_common(toks, 0);
+    scope.output(toks, 0)
+}
+
 fn rename(columns: &mut Vec<Column>, names: Vec<String>) {
     for (n, name) in names.into_iter().enumerate() {
         match columns.get_mut(n) {

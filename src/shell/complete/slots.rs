@@ -127,14 +127,15 @@ fn next<'a>(found: &mut Found<'a>, around: &Around<'a>, slot: Slot) {
     let snapshot = found.snapshot;
     match slot {
         Slot::Stream => found.names(&snapshot.streams),
+        Slot::Fed => found.names(&snapshot.fed),
         Slot::Table => found.names(&snapshot.tables),
         Slot::View => found.names(&snapshot.views),
         Slot::Sink => found.names(&snapshot.sinks),
         Slot::Query => found.names(&snapshot.queries),
         Slot::Relation => found.relations(),
         Slot::Writable => {
-            found.names(&snapshot.streams);
-            found.names(&snapshot.tables);
+            found.names(&snapshot.fed);
+            found.names(&snapshot.filled);
         }
         Slot::Anything => {
             found.relations();
@@ -143,7 +144,7 @@ fn next<'a>(found: &mut Found<'a>, around: &Around<'a>, slot: Slot) {
         }
         Slot::Setting => settings(found, 0, around),
         Slot::Value => value(found, around),
-        Slot::Path => found.paths(true),
+        Slot::Path => found.paths(true, false),
         Slot::Failpoint => POINTS.iter().for_each(|point| found.string(point, "")),
         Slot::Select => {
             found.words(&["SELECT", "WITH", "VALUES", "FROM"]);

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use super::commands::Shape;
 use crate::catalog::Kind;
 use crate::options::OptionSpec;
-use crate::session::{FunctionName, Relation, Session};
+use crate::session::{FunctionName, LAST_RESULT, Relation, Session};
 
 /// Everything that has a name.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,9 @@ pub(in crate::shell) struct Snapshot {
     pub(super) streams: Names,
     pub(super) tables: Names,
     pub(super) views: Names,
+    /// The streams that INSERT may name, and the tables.
+    pub(super) fed: Names,
+    pub(super) filled: Names,
     pub(super) sinks: Names,
     pub(super) queries: Names,
     pub(super) functions: Arc<Vec<FunctionName>>,
@@ -22,6 +25,10 @@ pub(in crate::shell) struct Snapshot {
     pub(super) table_functions: Arc<Vec<String>>,
     pub(super) settings: Arc<Vec<(String, Option<OptionSpec>)>>,
     pub(super) commands: Arc<Vec<Shape>>,
+    /// The names of the shell's variables, sorted.
+    pub(super) variables: Vec<String>,
+    /// `_`, the last result.
+    pub(super) result: Option<Named>,
     /// Of the catalog that it was made of.
     version: Option<u64>,
 }
@@ -98,10 +105,23 @@ impl Snapshot {
         next
     }
 
+    /// With what the shell knows beside the session: its variables, and the columns of the last result.
+    pub(in crate::shell) fn with(mut self, variables: Vec<String>, result: Option<SchemaRef>) -> Self {
+        self.variables = variables;
+        self.result = result.map(|schema| Named::new(LAST_RESULT.to_string(), "last result", Some(schema)));
+        self
+    }
+
     pub(super) fn take_relations(&mut self, relations: Vec<Relation>) {
         let (mut streams, mut tables, mut views) = (Vec::new(), Vec::new(), Vec::new());
-        for Relation { name, kind, schema } in relations {
+        let (mut fed, mut filled) = (Vec::new(), Vec::new());
+        for Relation { name, kind, schema, takes_rows } in relations {
             let named = Named::new(name, kind.word(), Some(schema));
+            match kind {
+                Kind::Stream if takes_rows => fed.push(named.clone()),
+                Kind::Table if takes_rows => filled.push(named.clone()),
+                _ => {}
+            }
             match kind {
                 Kind::Stream => streams.push(named),
                 Kind::Table => tables.push(named),
@@ -109,11 +129,13 @@ impl Snapshot {
             }
         }
         (self.streams, self.tables, self.views) = (Names::new(streams), Names::new(tables), Names::new(views));
+        (self.fed, self.filled) = (Names::new(fed), Names::new(filled));
     }
 
-    /// The stream, table or view of that name.
+    /// The stream, table or view of that name, or the last result.
     pub(super) fn relation(&self, name: &str) -> Option<&Named> {
-        [&self.streams, &self.tables, &self.views].into_iter().find_map(|names| names.get(name))
+        let found = [&self.streams, &self.tables, &self.views].into_iter().find_map(|names| names.get(name));
+        found.or_else(|| self.result.as_ref().filter(|result| result.name == name))
     }
 
     /// Whether an unquoted word is the name of a function.

@@ -23,7 +23,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     "CREATE [ OR REPLACE ] TABLE [ IF NOT EXISTS ] <new> [ <columns> ] [ AS <select> ]",
     "CREATE EXTERNAL TABLE [ IF NOT EXISTS ] <new> [ <columns> ] \
      { STORED AS $format | LOCATION <path> | PARTITIONED BY <brackets> | WITH ORDER <brackets> | OPTIONS <brackets> }*",
-    "CLOSE STREAM <stream>",
+    "CLOSE STREAM <fed>",
     "DROP STREAM [ IF EXISTS ] <stream>",
     "DROP SINK [ IF EXISTS ] <sink>",
     "DROP TABLE [ IF EXISTS ] <table>",

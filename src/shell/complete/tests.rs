@@ -39,6 +39,7 @@ fn snapshot() -> Snapshot {
         name: name.to_string(),
         kind,
         schema: schema(columns),
+        takes_rows: name != "clicks" && kind != Kind::View,
     };
     let mut snapshot = Snapshot::default();
     snapshot.take_relations(vec![
@@ -77,11 +78,19 @@ fn snapshot() -> Snapshot {
             (".tables", "[NAME]"),
             ("\\stop", "QUERY|all"),
             ("\\q", ""),
+            ("\\cd", "[FOLDER]"),
+            ("\\feed", "STREAM (VALUE, …) [, …]"),
+            ("\\chart", "[COLUMN] [bars|lines]"),
+            ("\\crosstabview", "[colV [colH [colD [sortcolH]]]]"),
+            ("\\set", "[NAME [TEXT …]]"),
+            ("\\unset", "NAME"),
+            ("\\echo", "[-n] TEXT"),
         ]
         .map(|(name, arguments)| Shape { name, arguments: arguments.into() })
         .into(),
     );
-    snapshot
+    let result = schema(&[("page", DataType::Utf8), ("Hits", DataType::Int64)]);
+    snapshot.with(vec!["pages".to_string(), "ratio".to_string()], Some(result))
 }
 
 fn at(marked: &str) -> Completion {
@@ -159,9 +168,10 @@ fn names_that_fit() {
         // A name that could move the cursor is not offered.
         ("SELECT * FROM ev|", &[]),
         ("STOP QUERY p|", &["per_min"]),
-        ("CLOSE STREAM |", &["clicks", "orders"]),
+        // Only what INSERT may name.
+        ("CLOSE STREAM |", &["orders"]),
         ("DROP SINK |", &["late", "out", "IF"]),
-        ("INSERT INTO c|", &["clicks", "customers"]),
+        ("INSERT INTO c|", &["customers"]),
         ("INSERT INTO orders (c|", &["customer"]),
         ("DESCRIBE per|", &["per_min"]),
         ("UPDATE customers SET na|", &["name"]),
@@ -330,6 +340,20 @@ fn commands_in_both_alphabets() {
         ("\\stop a|", &["all"]),
         ("\\q |", &[]),
         ("SELECT 1 \\x o|", &["on", "off"]),
+        ("\\cd |", &["in/"]),
+        ("\\feed |", &["orders"]),
+        ("\\chart |", &["page", "\"Hits\""]),
+        ("\\chart page b|", &["bars"]),
+        ("\\crosstabview page |", &["page", "\"Hits\""]),
+        ("\\crosstabview \"h|", &["\"Hits\""]),
+        // Of a statement that stands before it, its own columns.
+        ("SELECT name AS n, id FROM customers \\chart |", &["n", "id"]),
+        ("\\unset p|", &["pages"]),
+        ("\\set QU|", &["QUIET"]),
+        ("\\set ECHO a|", &["all"]),
+        ("\\echo :r|", &[":ratio"]),
+        ("SELECT :r|", &["ratio"]),
+        ("SELECT \"H| FROM _", &["\"Hits\""]),
     ]);
 }
 
@@ -364,7 +388,12 @@ fn any_text_and_any_place_is_answered() {
 #[test]
 fn ten_thousand_tables_cost_no_more_than_those_that_fit() {
     let schema = schema(&[("id", DataType::Int64), ("customer", DataType::Int64)]);
-    let relation = |n: usize| Relation { name: format!("table_{n:05}"), kind: Kind::Table, schema: schema.clone() };
+    let relation = |n: usize| Relation {
+        name: format!("table_{n:05}"),
+        kind: Kind::Table,
+        schema: schema.clone(),
+        takes_rows: true,
+    };
     let mut snapshot = snapshot();
     snapshot.take_relations((0..10_000).map(relation).collect());
     let complete = |marked: &str| {
