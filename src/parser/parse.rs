@@ -61,6 +61,10 @@ fn all_values_given(lexemes: &[Lexeme]) -> Result<()> {
     if lexemes.first().is_some_and(|first| first.is_word("PREPARE")) {
         return Ok(());
     }
+    if let Some((name, place)) = unset_variable(lexemes) {
+        let error = Error::invalid_at(place, format!("the variable {name} is not set"));
+        return Err(error.help(format!("\\set {name} VALUE sets it")));
+    }
     let open = lexemes.iter().find_map(|l| match &l.token {
         sqlparser::tokenizer::Token::Placeholder(name) => Some((name, l.span)),
         _ => None,
@@ -72,6 +76,27 @@ fn all_values_given(lexemes: &[Lexeme]) -> Result<()> {
         true => "the shell's \\bind gives it: SELECT $1 \\bind 5 \\g; so do PREPARE and EXECUTE",
         false => "such values are written $1, $2 …, and the shell's \\bind gives them",
     }))
+}
+
+/// `:name` where a value begins: the shell has put the value of any variable that is set in its place. Behind a value, as in
+/// `{a: b}` and `a[1:b]`, a colon is one of SQL.
+fn unset_variable(lexemes: &[Lexeme]) -> Option<(&str, Span)> {
+    use sqlparser::tokenizer::Token;
+    lexemes.windows(3).find_map(|three| {
+        let [before, colon, name] = three else { return None };
+        let is_colon = colon.token == Token::Colon && colon.range.end == name.range.start;
+        let begins_value = match &before.token {
+            Token::Word(word) => {
+                word.keyword != sqlparser::keywords::Keyword::NoKeyword && before.range.end < colon.range.start
+            }
+            Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => true,
+            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat => true,
+            Token::LParen | Token::Comma => true,
+            _ => false,
+        };
+        let place = Span { start: colon.span.start, end: name.span.end };
+        name.word().filter(|_| is_colon && begins_value).map(|word| (word, place))
+    })
 }
 
 /// By the first word, and where it is shared with plain SQL, the second.

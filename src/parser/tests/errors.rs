@@ -271,7 +271,11 @@ const COMPLAINTS: &[(&str, &str)] = &[
     ("SELECT \"abc", "1:8-9 the quoted identifier that begins here never ends | close it with the same quote"),
     ("SELECT E'a\\u0000b'", "1:11-17 \\u0000 is the character NUL, which no text can hold | leave it out"),
     ("SELECT e'it''s\n\\x00'", "2:1-5 \\x00 is the character NUL, which no text can hold | leave it out"),
-    ("SELECT $1 + $2", "1:8-10 $1 stands for a value, and none is given | the shell's \\bind gives it: SELECT $1 \\bind 5 \\g; so do PREPARE and EXECUTE"),
+    (
+        "SELECT $1 + $2",
+        "1:8-10 $1 stands for a value, and none is given | the shell's \\bind gives it: SELECT $1 \\bind 5 \\g; so do PREPARE and EXECUTE",
+    ),
+    ("SELECT 1 WHERE 2 > :least", "1:20-26 the variable least is not set | \\set least VALUE sets it"),
     ("SELECT $x$abc", "1:8-9 the dollar quote that begins here never ends | close it with the same tag"),
     ("\\d", "1:1-2 expected a statement, found \\"),
     (".tables", "1:1-2 expected a statement, found ."),
