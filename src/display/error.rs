@@ -17,6 +17,9 @@ use crate::error::{Error, Location, Span};
 /// A longer line of SQL is shown in part.
 const WIDEST: usize = 100;
 
+/// So much of it is shown on any terminal.
+const NARROWEST: usize = 16;
+
 /// What of such a line stays visible in front of the place.
 const BEFORE: usize = 40;
 
@@ -29,6 +32,20 @@ const GUTTER: usize = 5;
 /// The error as lines of text, each ended by a newline. `source` is the input in which the error's place is counted;
 /// `file` its name, where it has one; `statement` is where the statement begins, for an error that knows no better place.
 pub fn render_error(error: &Error, source: &str, file: Option<&str>, statement: Option<Location>) -> String {
+    render_error_within(error, source, file, statement, None)
+}
+
+/// The same, for a terminal of so many columns: a line that it would wrap takes the caret away from its place.
+pub fn render_error_within(
+    error: &Error,
+    source: &str,
+    file: Option<&str>,
+    statement: Option<Location>,
+    columns: Option<usize>,
+) -> String {
+    // In front of a line stands its number, and on both sides the mark of a cut.
+    let room = columns.map(|columns| columns.saturating_sub(GUTTER + 3));
+    let widest = room.map_or(WIDEST, |room| room.saturating_sub(2).clamp(NARROWEST, WIDEST));
     let mut out = format!("error[{}]", error.code());
     let place = error.span();
     match (file, place.map(|span| span.start).or(statement)) {
@@ -39,14 +56,20 @@ pub fn render_error(error: &Error, source: &str, file: Option<&str>, statement: 
     }
     _ = writeln!(out, " {}", lines(&error.to_string(), 2));
     let help = error.help_text();
-    let excerpt = place.and_then(|span| Some(excerpt(line(source, span.start.line)?, span)));
+    let excerpt = place.and_then(|span| Some(excerpt(line(source, span.start.line)?, span, widest)));
     match (excerpt, help) {
         (Some(excerpt), help) => {
             let line = place.map_or(0, |at| at.start.line);
             _ = writeln!(out, "{line:>GUTTER$} | {}", excerpt.text);
             let carets = format!("{}{}", " ".repeat(excerpt.before), "^".repeat(excerpt.width));
-            let help = help.map(|help| format!(" {}", lines(help, GUTTER + 3))).unwrap_or_default();
-            _ = writeln!(out, "{:>GUTTER$} | {carets}{help}", "");
+            let help = help.map(|help| lines(help, GUTTER + 3)).unwrap_or_default();
+            let first = help.lines().next().unwrap_or_default().width();
+            let gap = match room {
+                _ if help.is_empty() => String::new(),
+                Some(room) if carets.width() + 1 + first > room => format!("\n{:>GUTTER$} | ", ""),
+                _ => " ".to_string(),
+            };
+            _ = writeln!(out, "{:>GUTTER$} | {carets}{gap}{help}", "");
         }
         (None, Some(help)) => _ = writeln!(out, "  help: {}", lines(help, 8)),
         (None, None) => {}
@@ -84,7 +107,7 @@ struct Excerpt {
     width: usize,
 }
 
-fn excerpt(line: &str, span: Span) -> Excerpt {
+fn excerpt(line: &str, span: Span, widest: usize) -> Excerpt {
     let cells = cells(line);
     let first = usize::try_from(span.start.column.saturating_sub(1)).unwrap_or(usize::MAX).min(cells.len());
     let last = if span.end.line == span.start.line {
@@ -92,7 +115,7 @@ fn excerpt(line: &str, span: Span) -> Excerpt {
     } else {
         cells.len()
     };
-    let (from, to) = window(&cells, first);
+    let (from, to) = window(&cells, first, widest);
     let (cut_before, cut_after) = (from > 0, to < cells.len());
     let inner = |range: std::ops::Range<usize>| cells.get(range).unwrap_or_default().concat();
     let mark = |cut: bool| if cut { "…" } else { "" };
@@ -105,9 +128,9 @@ fn excerpt(line: &str, span: Span) -> Excerpt {
 }
 
 /// The part of a line that is shown: all of it, or what stands around the character at `place`.
-fn window(cells: &[String], place: usize) -> (usize, usize) {
+fn window(cells: &[String], place: usize, widest: usize) -> (usize, usize) {
     let total: usize = cells.iter().map(|cell| cell.width()).sum();
-    if total <= WIDEST {
+    if total <= widest {
         return (0, cells.len());
     }
     let fits = |mut room: usize| {
@@ -118,9 +141,9 @@ fn window(cells: &[String], place: usize) -> (usize, usize) {
             fits
         }
     };
-    let back = cells[..place].iter().rev().take_while(fits(BEFORE)).count();
+    let back = cells[..place].iter().rev().take_while(fits(BEFORE.min(widest / 2))).count();
     let from = place - back;
-    let to = from + cells[from..].iter().take_while(fits(WIDEST)).count();
+    let to = from + cells[from..].iter().take_while(fits(widest)).count();
     (from, to)
 }
 
@@ -220,5 +243,19 @@ mod tests {
         let text = render_error(&error, "x\u{1b}[31m\u{0}y", None, None);
         assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
         assert!(text.contains("a\u{fffd}[2Jb"));
+    }
+
+    #[test]
+    fn a_line_that_a_terminal_would_wrap_is_shown_in_part() {
+        let source = "SELECT page FROM pages WHERE nothin = 1 AND a_very_long_column_name = 3";
+        let error = Error::invalid_at(span(1, 30, 36), "wrong").help("did you mean \"nothing\"?");
+        let text = render_error_within(&error, source, None, None, Some(40));
+        assert!(text.lines().all(|line| line.width() <= 40), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "    1 | …OM pages WHERE nothin = 1 AND …");
+        assert_eq!(lines[2], "      |                 ^^^^^^");
+        assert_eq!(lines[3], "      | did you mean \"nothing\"?");
+        let wide = render_error_within(&error, source, None, None, Some(120));
+        assert_eq!(wide, render_error(&error, source, None, None));
     }
 }

@@ -141,6 +141,7 @@ impl<'a> Drawing<'a> {
             shown_rows: shown,
             columns: self.columns.len(),
             shown_columns: self.columns.len() - self.fitted.hidden.len(),
+            clipped: self.is_cut(),
         })
     }
 

@@ -29,7 +29,7 @@ mod visible;
 mod writer;
 
 pub use chart::{bar_chart, label_columns};
-pub use error::render_error;
+pub use error::{render_error, render_error_within};
 pub use format::Format;
 pub use lines::line_chart;
 pub use sparkline::sparkline;

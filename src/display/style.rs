@@ -76,6 +76,8 @@ pub struct Written {
     pub shown_rows: u64,
     pub columns: usize,
     pub shown_columns: usize,
+    /// Texts are cut for the terminal, or columns left out.
+    pub clipped: bool,
 }
 
 /// The text between two marks.

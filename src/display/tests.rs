@@ -354,7 +354,7 @@ fn a_terminal_gets_the_first_and_the_last_rows() {
 └────────┘
 "
     );
-    assert_eq!(written, Written { rows: 100, shown_rows: 3, columns: 1, shown_columns: 1 });
+    assert_eq!(written, Written { rows: 100, shown_rows: 3, columns: 1, shown_columns: 1, clipped: false });
     let (text, written) = styled(Format::Csv, &numbers, Style { rows: Some(3), ..Style::default() });
     assert_eq!((text.lines().count(), written.shown_rows), (101, 100), "csv is for programs");
 }
@@ -381,7 +381,7 @@ fn a_terminal_gets_what_fits_and_sees_what_does_not() {
     assert_eq!(written.shown_columns, 3);
     let (text, written) = styled(Format::Ascii, &wide, Style { columns: Some(32), ..Style::default() });
     assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 32), "{text}");
-    assert_eq!(written, Written { rows: 1, shown_rows: 1, columns: 3, shown_columns: 2 });
+    assert_eq!(written, Written { rows: 1, shown_rows: 1, columns: 3, shown_columns: 2, clipped: true });
     assert!(text.contains("| … |"), "{text}");
     let style = Style { columns: Some(32), vertical_when_wide: true, ..Style::default() };
     let (text, written) = styled(Format::Ascii, &wide, style);

@@ -11,7 +11,7 @@ use super::style::{DIM, Style};
 use super::visible::visible;
 use super::writer::invalid;
 
-/// The rule above a record is as long as its longest line, up to this.
+/// The rule above a record is as long as its longest line, up to this or the width of the terminal.
 const LONGEST_RULE: usize = 78;
 
 /// Writes records as rows come.
@@ -79,7 +79,8 @@ impl VerticalWriter {
             rule.push('-');
         }
         rule.push(if rule.len() == self.width + 1 { '+' } else { '-' });
-        while rule.len() < (self.width + 3 + longest).min(LONGEST_RULE) {
+        let most = self.style.columns.map_or(LONGEST_RULE, |columns| LONGEST_RULE.min(columns));
+        while rule.len() < (self.width + 3 + longest).min(most) {
             rule.push('-');
         }
         rule

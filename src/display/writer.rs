@@ -108,7 +108,7 @@ impl RowWriter {
             Layout::Html(writer) => writer.finish(out)?,
             Layout::Vertical(_) => {}
         }
-        Ok(Written { rows: self.rows, shown_rows: self.rows, columns, shown_columns: columns })
+        Ok(Written { rows: self.rows, shown_rows: self.rows, columns, shown_columns: columns, clipped: false })
     }
 }
 
@@ -130,7 +130,13 @@ fn draw(out: &mut dyn Write, grid: Grid, style: &Style, rows: &Ends, schema: &Sc
     }
     let shown: usize = rows.batches().map(RecordBatch::num_rows).sum();
     let columns = schema.fields().len();
-    Ok(Written { rows: shown as u64 + rows.hidden, shown_rows: shown as u64, columns, shown_columns: columns })
+    Ok(Written {
+        rows: shown as u64 + rows.hidden,
+        shown_rows: shown as u64,
+        columns,
+        shown_columns: columns,
+        clipped: false,
+    })
 }
 
 /// A value that has no text.

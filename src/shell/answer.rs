@@ -109,7 +109,7 @@ impl Printer<'_> {
             format => format,
         };
         let columns = schema.fields().len();
-        let mut total = Written { rows: 0, shown_rows: 0, columns, shown_columns: columns };
+        let mut total = Written { rows: 0, shown_rows: 0, columns, shown_columns: columns, clipped: false };
         for batch in rows {
             let batch = batch?;
             if batch.num_rows() > 0 {
@@ -117,6 +117,7 @@ impl Printer<'_> {
                 total.rows += written.rows;
                 total.shown_rows += written.shown_rows;
                 total.shown_columns = written.shown_columns;
+                total.clipped |= written.clipped;
                 style.title = None;
             }
             self.check()?;
@@ -232,7 +233,7 @@ fn footer(written: &Written, time: Option<&str>) -> String {
     if written.shown_columns < written.columns {
         parts.push(format!("{} columns ({} shown)", written.columns, written.shown_columns));
     }
-    let cut = parts.len() > 1 || written.shown_rows < written.rows;
+    let cut = parts.len() > 1 || written.shown_rows < written.rows || written.clipped;
     parts.extend(time.map(str::to_string));
     if cut {
         parts.push(".last shows all".to_string());
@@ -414,9 +415,11 @@ mod tests {
             text,
             "+----+\n|  n |\n+----+\n|  0 |\n|  : |\n| 49 |\n+----+\n50 rows (2 shown) · 12.4 ms · .last shows all\n"
         );
-        let written = Written { rows: 1, shown_rows: 1, columns: 9, shown_columns: 4 };
+        let written = Written { rows: 1, shown_rows: 1, columns: 9, shown_columns: 4, clipped: true };
         assert_eq!(footer(&written, None), "1 row · 9 columns (4 shown) · .last shows all");
-        assert_eq!(footer(&Written { shown_columns: 9, ..written }, None), "(1 row)");
+        let clipped = Written { shown_columns: 9, ..written };
+        assert_eq!(footer(&clipped, Some("1.0 ms")), "1 row · 1.0 ms · .last shows all");
+        assert_eq!(footer(&Written { shown_columns: 9, clipped: false, ..written }, None), "(1 row)");
     }
 
     #[test]

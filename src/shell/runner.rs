@@ -1,6 +1,7 @@
 //! Runs the statements and commands of a script one after the other, and decides after each whether to go on.
 
 use std::borrow::Cow;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,11 +17,12 @@ use super::live::Desk;
 use super::output::{Output, say};
 use super::redirect::Redirect;
 use super::settings::PrintSettings;
+use super::terminal::Screen;
 use super::transcript;
 use super::turns::Turns;
 use super::variables::Variables;
 use super::verbose;
-use crate::display::{ALERT, paint, render_error};
+use crate::display::{ALERT, paint, render_error, render_error_within};
 use crate::error::{Error, Location, Result, Span};
 use crate::parser::Pending;
 use crate::regress::Recording;
@@ -183,7 +185,9 @@ impl Shell {
         self.failures.passed();
         let source = self.source.take().unwrap_or_else(|| source.to_string());
         let brief = self.failures.brief(error);
-        let text = render_error(brief.as_ref().unwrap_or(error), &source, name, statement);
+        let terminal = std::io::stderr().is_terminal() && !self.settings.plain;
+        let columns = terminal.then(Screen::now).and_then(|screen| screen.columns);
+        let text = render_error_within(brief.as_ref().unwrap_or(error), &source, name, statement, columns);
         self.last.error = Some(render_error(error, &source, name, statement) + &verbose::chain(error));
         match text.split_once(']') {
             Some((code, rest)) => say(&format!("{}{rest}", paint(ALERT, &format!("{code}]")))),
