@@ -98,7 +98,11 @@ impl Loop {
             turns.begin(Turn::Editing);
         }
         let told = Told { running, failed, skips: !shell.conditions.active() };
-        let line = editor.readline(&prompt(pending, told, self.look));
+        let prompt = prompt(pending, told, self.look);
+        if let Some(assist) = editor.helper_mut() {
+            assist.stand_behind(&prompt.0);
+        }
+        let line = editor.readline(&prompt);
         if let Some(turns) = &shell.turns {
             turns.begin(Turn::Running);
         }

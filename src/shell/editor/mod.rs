@@ -16,6 +16,7 @@ use rustyline::hint::Hinter;
 use rustyline::history::SearchDirection;
 use rustyline::validate::Validator;
 use rustyline::{ColorMode, Config, Context, Editor, Helper};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::complete::{Candidate, Disk, Snapshot, complete};
 use super::live::is_anything_typed;
@@ -63,6 +64,8 @@ pub(super) struct Assist {
     colours: bool,
     /// Too long to be looked at.
     long: bool,
+    /// The columns of the prompt.
+    prompt: usize,
     /// The bracket at the cursor, as it was found last.
     pair: Cell<Option<Pair>>,
 }
@@ -70,7 +73,7 @@ pub(super) struct Assist {
 impl Assist {
     fn new(look: Look) -> Self {
         let (snapshot, earlier) = (Arc::default(), String::new());
-        Assist { snapshot, earlier, colours: look.colours, long: false, pair: Cell::new(None) }
+        Assist { snapshot, earlier, colours: look.colours, long: false, prompt: 0, pair: Cell::new(None) }
     }
 
     /// The snapshot that was set last.
@@ -87,6 +90,11 @@ impl Assist {
             self.earlier.push_str(earlier);
         }
         self.pair.set(None);
+    }
+
+    /// The prompt that stands in front of the line.
+    pub(super) fn stand_behind(&mut self, prompt: &str) {
+        self.prompt = prompt.width();
     }
 
     fn is_long(&self, line: &str) -> bool {
@@ -112,7 +120,7 @@ impl Shown for Candidate {
 impl Completer for Assist {
     type Candidate = Candidate;
 
-    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Candidate>)> {
+    fn complete(&self, line: &str, pos: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Candidate>)> {
         if self.is_long(line) {
             return Ok((pos, Vec::new()));
         }
@@ -124,7 +132,14 @@ impl Completer for Assist {
         for candidate in candidates.iter_mut().filter(|candidate| !candidate.detail.is_empty()) {
             candidate.display.extend([if self.colours { DETAIL } else { " " }, &candidate.detail]);
         }
-        fit(&mut candidates, Screen::now());
+        let screen = Screen::now();
+        let columns = screen.columns.unwrap_or(80).max(1);
+        let hint = self.hint(line, pos, context).unwrap_or_default();
+        let wrapped = wraps(self.prompt, &[line, &hint], columns);
+        fit(&mut candidates, Screen { rows: screen.rows.map(|rows| rows.saturating_sub(2 * wrapped)), ..screen });
+        if candidates.len() > 1 {
+            spread(&mut candidates, wrapped, columns);
+        }
         if let [only] = candidates.as_mut_slice()
             && only.whole
             && pos == line.len()
@@ -151,6 +166,41 @@ fn fit(candidates: &mut Vec<Candidate>, screen: Screen) {
         let more = candidates.drain(most - 1..).map(|candidate| candidate.stands_for).sum();
         candidates.push(Candidate::more(more, common));
     }
+}
+
+/// How many more rows than one a line takes behind a prompt of so many columns.
+fn wraps(prompt: usize, texts: &[&str], columns: usize) -> usize {
+    let (mut row, mut column) = (0, prompt);
+    for c in texts.iter().flat_map(|text| text.chars()) {
+        let width = c.width().unwrap_or(0);
+        if c == '\n' || column + width > columns {
+            (row, column) = (row + 1, 0);
+        }
+        column += width;
+    }
+    row + column / columns
+}
+
+/// Puts so many empty rows below a list: the editor erases as many when it draws a line of several rows anew. It lists column by
+/// column.
+fn spread(candidates: &mut Vec<Candidate>, rows: usize, columns: usize) {
+    let widest = candidates.iter().map(|candidate| candidate.display.width() + 2).max().unwrap_or(1);
+    let across = (columns / widest.min(columns)).max(1);
+    let down = candidates.len().div_ceil(across);
+    if rows == 0 || candidates.len() + across * (rows + 1) > usize::from(u16::MAX) {
+        return;
+    }
+    let common = candidates.iter().map(|candidate| candidate.replacement.as_str()).reduce(common).unwrap_or_default();
+    let empty = Candidate { display: String::new(), ..Candidate::more(0, common.to_string()) };
+    let mut spread = Vec::with_capacity(across * (down + rows));
+    let mut left = std::mem::take(candidates).into_iter();
+    for _ in 0..across {
+        let column: Vec<Candidate> = left.by_ref().take(down).collect();
+        let missing = down + rows - column.len();
+        spread.extend(column);
+        spread.extend(std::iter::repeat_n(empty.clone(), missing));
+    }
+    *candidates = spread;
 }
 
 /// At most so many columns.
@@ -286,6 +336,20 @@ mod tests {
         assert_eq!(candidates.len(), 18);
         fit(&mut candidates, Screen { columns: Some(1), rows: Some(1), unicode: true });
         assert_eq!((candidates.len(), candidates[0].replacement.as_str()), (1, "table_0"));
+    }
+
+    #[test]
+    fn below_a_list_stay_as_many_rows_as_the_line_is_wrapped() {
+        assert_eq!(wraps(8, &["SELECT", ""], 40), 0);
+        assert_eq!(wraps(8, &["SELECT", &"x".repeat(26)], 40), 1);
+        assert_eq!(wraps(8, &["a\nb", ""], 40), 1);
+        let candidate = |name: &str| Candidate { display: name.into(), ..Candidate::more(1, name.into()) };
+        let mut candidates: Vec<Candidate> = ["aa", "ab", "ac"].map(candidate).into();
+        spread(&mut candidates, 1, 9);
+        let shown: Vec<&str> = candidates.iter().map(|candidate| candidate.display.as_str()).collect();
+        // Two columns, of two rows and the empty one.
+        assert_eq!(shown, ["aa", "ab", "", "ac", "", ""]);
+        assert_eq!(candidates[2].replacement, "a");
     }
 
     #[test]
