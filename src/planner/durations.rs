@@ -9,6 +9,7 @@ use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 
+use super::frames::length_text;
 use super::join_bounds::length;
 
 /// The same expression with durations in place of intervals, where both say the same of every row: no months, no days of a
@@ -50,8 +51,12 @@ pub fn beside(exprs: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
                 Some((micros, _)) => Expr::Literal(ScalarValue::DurationMicrosecond(Some(sign * micros)), None),
                 None if by.is_null() => Expr::Literal(ScalarValue::DurationMicrosecond(None), None),
                 None => {
+                    let by = match by {
+                        ScalarValue::IntervalMonthDayNano(Some(by)) => format!("INTERVAL '{}'", length_text(*by)),
+                        other => other.to_string(),
+                    };
                     return plan_err!(
-                        "the time between two times can't be compared with {by}, as months have 28 to 31 days: give the length in days"
+                        "the time between two times can't be compared with {by}, which is no fixed length: give it in days, down to microseconds"
                     );
                 }
             },
