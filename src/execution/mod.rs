@@ -50,6 +50,7 @@ mod watermark;
 mod why;
 /// EXPLAIN WHY as text.
 mod why_text;
+mod why_words;
 
 pub use ahead::Ahead;
 pub use dead_letter::DeadLetters;

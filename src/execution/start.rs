@@ -58,21 +58,7 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let mut sources = vec![None; plan.inputs.len()];
     open_sources(&plan, &checkpoint, true, &mut sources)?;
     restart.check_held(&plan, &sources)?;
-    let context = SinkContext {
-        query: spec.name.clone(),
-        query_id: checkpoint.id().to_string(),
-        run_id: checkpoint.run_id().to_string(),
-        mode: spec.mode,
-        schema: plan.output.clone(),
-        retracts: plan.retracts,
-        keys: crate::incremental::upsert_key(&spec.plan),
-        only_adds: plan.operators.iter().all(|node| node.spec.only_adds()),
-        delay: plan.watermarks.iter().map(|watermark| watermark.spec.delay / 1_000).max(),
-        partitions: plan.last.partitions(true).max(1),
-        committed: checkpoint.latest_commit()?,
-        failpoints: failpoints.clone(),
-        durable,
-    };
+    let context = sink_context(&spec, &plan, &checkpoint, failpoints.clone(), durable)?;
     let table = spec.result_table.as_ref().map(|table| table.name());
     let explain = Explained {
         plan: crate::incremental::explain(&plan, &spec.target.name),
@@ -135,15 +121,43 @@ pub(super) fn start(engine: &Engine, spec: QuerySpec) -> Result<QueryHandle> {
     let (stop_after, tally) = (spec.stop_after, Tally::default());
     let thread =
         QueryThread { run, shared, stop_after, began: None, work_ahead: false, resumed, tally, drained: false };
-    let name = format!("levada-{}", spec.name);
-    let builder = std::thread::Builder::new().name(name).stack_size(STACK);
-    let spawned = builder.spawn(move || thread.main());
-    spawned.map_err(|e| Error::io(format!("starting a thread for query {}", spec.name), &e))?;
+    spawn(thread, &spec.name)?;
     // What is available now is what is there when START answers.
     if spec.trigger == Trigger::AvailableNow {
         handle.wait_until_frozen(&*engine.given_up);
     }
     Ok(handle)
+}
+
+/// What sinks know of a query.
+fn sink_context(
+    spec: &QuerySpec,
+    plan: &IncrementalPlan,
+    checkpoint: &Checkpoint,
+    failpoints: Failpoints,
+    durable: bool,
+) -> Result<SinkContext> {
+    Ok(SinkContext {
+        query: spec.name.clone(),
+        query_id: checkpoint.id().to_string(),
+        run_id: checkpoint.run_id().to_string(),
+        mode: spec.mode,
+        schema: plan.output.clone(),
+        retracts: plan.retracts,
+        keys: crate::incremental::upsert_key(&spec.plan),
+        only_adds: plan.operators.iter().all(|node| node.spec.only_adds()),
+        delay: plan.watermarks.iter().map(|watermark| watermark.spec.delay / 1_000).max(),
+        partitions: plan.last.partitions(true).max(1),
+        committed: checkpoint.latest_commit()?,
+        failpoints,
+        durable,
+    })
+}
+
+fn spawn(thread: QueryThread, query: &str) -> Result<()> {
+    let builder = std::thread::Builder::new().name(format!("levada-{query}")).stack_size(STACK);
+    let spawned = builder.spawn(move || thread.main());
+    spawned.map(drop).map_err(|e| Error::io(format!("starting a thread for query {query}"), &e))
 }
 
 /// How a lease in an object store is waited for and held.

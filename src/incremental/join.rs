@@ -165,11 +165,10 @@ impl Terms {
     }
 
     /// What it does as text, without the names that a query gives its relations.
-    /// `months`: also of lengths that are no fixed time. A state that was kept knows its join without.
-    fn text(&self, months: bool) -> String {
+    fn text(&self) -> String {
         let interval = |value: &ScalarValue| match (length(value), value) {
             (Some((micros, _)), _) => Some(interval_text(micros)),
-            (None, ScalarValue::IntervalMonthDayNano(Some(interval))) if months => Some(length_text(*interval)),
+            (None, ScalarValue::IntervalMonthDayNano(Some(interval))) => Some(length_text(*interval)),
             _ => None,
         };
         let named = |expr: &Expr, only: Option<usize>| {
@@ -255,7 +254,7 @@ pub async fn cut(
         async move { Fragment::plan(state, &expand::expand(plan)?, partitions, false, &Ok).await }
     };
     let fragments = [fragment(left.plan).await?, fragment(right.plan).await?];
-    let text = terms.text(false);
+    let text = terms.text();
     let sends = match (terms.kind, request.mode) {
         (JoinKind::Pairs, _) if terms.kept == [false, false] => "pairs as they are found",
         (JoinKind::Semi, _) => "rows when they find a partner",
@@ -266,7 +265,7 @@ pub async fn cut(
         (_, OutputMode::Append) => "rows when they are final",
         _ => "rows as they are now, and takes them back when they find a partner",
     };
-    let mut description = vec![format!("{}; sends {sends}", terms.text(true))];
+    let mut description = vec![format!("{text}; sends {sends}")];
     if terms.keys.is_empty() {
         description.push(
             "no condition is an equality of both sides: all rows lie in one partition, and each meets all".into(),

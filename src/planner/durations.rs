@@ -1,13 +1,13 @@
 //! Intervals that are lengths of time, made durations.
 //!
 //! An interval may hold months. So times that are moved by one go through the calendar row by row, and intervals are compared
-//! months first, then days: any difference of two times, which has neither, is below `INTERVAL '1 day'`.
+//! months first, then days: any difference of two times, which has neither, would be below `INTERVAL '1 day'`, and so would 25 hours.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, cast};
 
 use super::frames::length_text;
 use super::join_bounds::length;
@@ -31,45 +31,67 @@ pub fn as_durations(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     moved.map(|moved| moved.data)
 }
 
-/// Makes durations of the intervals among what is compared, if there is a duration among it; a day has 24 hours.
+/// Makes durations of what is compared, where there is an interval among it: a day has 24 hours. A month is no length beside the
+/// time between two times; among intervals alone it is as long as those of 1970.
 ///
 /// # Errors
-/// Plan: a constant with months in it, or with a part of a microsecond.
+/// Plan: beside a duration, a constant with months in it, or with a part of a microsecond.
 pub fn beside(exprs: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let types: Vec<Option<DataType>> = exprs.iter().map(|expr| expr.get_type(schema).ok()).collect();
-    if !types.iter().flatten().any(|of| matches!(of, DataType::Duration(_))) {
+    let is = |what: fn(&DataType) -> bool| types.iter().flatten().any(what);
+    if !is(|of| matches!(of, DataType::Interval(_))) {
         return Ok(false);
     }
-    const LENGTH: DataType = DataType::Duration(TimeUnit::Microsecond);
-    let mut changed = false;
-    for (expr, of) in exprs.iter_mut().zip(&types) {
-        if !matches!(of, Some(DataType::Interval(_))) {
-            continue;
-        }
-        **expr = match constant(expr) {
-            Some((by, sign)) => match length(by) {
-                Some((micros, _)) => Expr::Literal(ScalarValue::DurationMicrosecond(Some(sign * micros)), None),
-                None if by.is_null() => Expr::Literal(ScalarValue::DurationMicrosecond(None), None),
-                None => {
-                    let by = match by {
-                        ScalarValue::IntervalMonthDayNano(Some(by)) => format!("INTERVAL '{}'", length_text(*by)),
-                        other => other.to_string(),
-                    };
-                    return plan_err!(
-                        "the time between two times can't be compared with {by}, which is no fixed length: give it in days, down to microseconds"
-                    );
-                }
+    let unit = match is(|of| *of == DataType::Duration(TimeUnit::Nanosecond)) {
+        true => TimeUnit::Nanosecond,
+        false => TimeUnit::Microsecond,
+    };
+    let differences = is(|of| matches!(of, DataType::Duration(_)));
+    for (expr, of) in exprs.iter_mut().zip(types) {
+        let whole = std::mem::take(*expr);
+        **expr = match of {
+            Some(DataType::Interval(_)) => match constant(&whole).and_then(|(by, sign)| fixed(by, sign, unit)) {
+                Some(length) => Expr::Literal(length, None),
+                None if differences && constant(&whole).is_some() => return no_length(&whole),
+                None => from_1970(whole, unit),
             },
-            None => cast(std::mem::take(*expr), LENGTH),
+            Some(of) if of.is_string() => from_1970(cast(whole, DataType::Interval(IntervalUnit::MonthDayNano)), unit),
+            Some(DataType::Duration(of)) if of != unit => cast(whole, DataType::Duration(unit)),
+            _ => whole,
         };
-        changed = true;
     }
-    for (expr, of) in exprs.iter_mut().zip(types).filter(|_| changed) {
-        if matches!(of, Some(DataType::Duration(TimeUnit::Second | TimeUnit::Millisecond))) {
-            **expr = cast(std::mem::take(*expr), LENGTH);
+    Ok(true)
+}
+
+/// A constant as a duration; `None`: it is of no fixed length.
+fn fixed(by: &ScalarValue, sign: i64, unit: TimeUnit) -> Option<ScalarValue> {
+    let micros = if by.is_null() { None } else { Some(length(by)?.0.checked_mul(sign)?) };
+    Some(match unit {
+        TimeUnit::Nanosecond => {
+            ScalarValue::DurationNanosecond(micros.map_or(Some(None), |micros| micros.checked_mul(1_000).map(Some))?)
         }
-    }
-    Ok(changed)
+        _ => ScalarValue::DurationMicrosecond(micros),
+    })
+}
+
+/// How long an interval is that begins with 1970.
+fn from_1970(interval: Expr, unit: TimeUnit) -> Expr {
+    let begin = match unit {
+        TimeUnit::Nanosecond => ScalarValue::TimestampNanosecond(Some(0), None),
+        _ => ScalarValue::TimestampMicrosecond(Some(0), None),
+    };
+    let begin = Expr::Literal(begin, None);
+    binary_expr(binary_expr(begin.clone(), Operator::Plus, interval), Operator::Minus, begin)
+}
+
+fn no_length<T>(interval: &Expr) -> Result<T> {
+    let by = match constant(interval) {
+        Some((ScalarValue::IntervalMonthDayNano(Some(by)), _)) => format!("INTERVAL '{}'", length_text(*by)),
+        _ => interval.to_string(),
+    };
+    plan_err!(
+        "the time between two times can't be compared with {by}, which is no fixed length: give it in days, down to microseconds"
+    )
 }
 
 /// A constant interval, and its sign.

@@ -43,7 +43,7 @@ pub(super) const TOLD: [(&str, &str); 4] = [
     ("LAST_ERROR_MESSAGE", "likewise"),
 ];
 
-/// What the shell sets after `\\!`.
+/// What the shell sets after `\!`.
 pub(super) const TOLD_OF_COMMANDS: [(&str, &str); 2] = [
     ("SHELL_ERROR", "whether the last \\! failed: true or false"),
     ("SHELL_EXIT_CODE", "the exit code of its command"),
